@@ -14,7 +14,7 @@ import (
 // Constraint says which texts are legal answers; see [Request.Constraint]. The same one may serve any number of requests.
 type Constraint = constrain.Spec
 
-// Ahead is what a [Constraint] looks ahead with: a file of package distill, and the tokens that an answer may have.
+// Ahead lets a [Constraint] look ahead: it names a file of package distill, and the tokens that an answer may have.
 type Ahead = constrain.Ahead
 
 // SpecError reports a [Constraint] that makes no sense, is beyond a limit, or cannot be had with a model's vocabulary.

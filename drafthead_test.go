@@ -40,7 +40,7 @@ func TestDraftHead(t *testing.T) {
 func TestDraftHeadErrors(t *testing.T) {
 	m := open(t, "gopher-target", grove.Options{Draft: "gopher-draft", Parallel: 1})
 	_, err := m.Generate(t.Context(), grove.Request{Prompt: "x", Method: "draft-specdec"})
-	if err == nil || !strings.Contains(err.Error(), "no acceptance head") {
+	if err == nil || !strings.Contains(err.Error(), "the acceptance head is missing") {
 		t.Errorf("without a head: %v", err)
 	}
 	_, err = m.Generate(t.Context(), grove.Request{Prompt: "x", Method: "draft-specdec:h=7"})

@@ -100,7 +100,7 @@ func (m *Model) EmbedIDs(ctx context.Context, ids []token.ID, o EmbedOptions, ma
 		return nil, err
 	}
 	if p == model.PoolNone && !many {
-		return nil, &OptionError{Err: errors.New("grove: a pooling of none gives a vector for each token, not one for the text")}
+		return nil, &OptionError{Err: errors.New("grove: the pooling is none, which gives a vector for each token; use EmbedTokens, or another pooling")}
 	}
 	if len(ids) == 0 {
 		return nil, errors.New("grove: the text is empty, and the model has no token that begins one")

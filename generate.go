@@ -118,7 +118,7 @@ const (
 	FinishContext Finish = "context" // the context is full
 )
 
-// Stats is what a generation did so far.
+// Stats has the counts and times of a generation so far.
 type Stats struct {
 	PromptTokens   int           // begin-of-text included, and the suffix
 	ReusedTokens   int           // of these, found in the cache
@@ -217,16 +217,16 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 // check refuses settings that are out of range, and completes the penalties.
 func (m *Model) check(r *Request) error {
 	if r.MaxTokens < 0 {
-		return fmt.Errorf("grove: %d tokens to generate", r.MaxTokens)
+		return fmt.Errorf("grove: Request.MaxTokens is %d; it must be 0 (no bound) or more", r.MaxTokens)
 	}
 	if r.Priority < MinPriority || r.Priority > MaxPriority {
-		return fmt.Errorf("grove: priority %d; it must be from %d to %d", r.Priority, MinPriority, MaxPriority)
+		return fmt.Errorf("grove: Request.Priority is %d; it must be from %d to %d", r.Priority, MinPriority, MaxPriority)
 	}
 	if r.Private && r.Session != "" {
-		return &OptionError{Err: errors.New("grove: Request.Session: the request is Private: nothing of it is kept")}
+		return &OptionError{Err: errors.New("grove: Request.Session and Request.Private are both set, and a private request keeps nothing; leave one out")}
 	}
 	if len(r.Files) > 0 && r.Suffix == nil {
-		return errors.New("grove: files beside a text want its suffix")
+		return errors.New("grove: Request.Files is set and Request.Suffix is not; set both")
 	}
 	if r.Top < 0 || r.SampleIndex < 0 {
 		return fmt.Errorf("grove: %d likely tokens, answer number %d", r.Top, r.SampleIndex)

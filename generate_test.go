@@ -389,7 +389,7 @@ func TestRequestErrors(t *testing.T) {
 		want string
 	}{
 		{"prompt too long", grove.Request{Prompt: "ZQXJKVW"}, "grove: the prompt has 8 tokens and the context holds 6: the context is full"},
-		{"negative number of tokens", grove.Request{MaxTokens: -1}, "grove: -1 tokens to generate"},
+		{"negative number of tokens", grove.Request{MaxTokens: -1}, "grove: Request.MaxTokens is -1; it must be 0 (no bound) or more"},
 		{"sampling", grove.Request{Sampling: nan}, "sample: temperature is NaN; it must be a number from 0 up"},
 	} {
 		if _, err := m.Generate(t.Context(), tt.r); err == nil || err.Error() != tt.want {

@@ -111,7 +111,7 @@ const (
 	AutoVocab = method.AutoVocab
 )
 
-// OptionError reports options that make no sense, in general or for the model that was opened.
+// OptionError reports options that are invalid, by themselves or for the model that was opened.
 type OptionError = resident.OptionError
 
 // Open opens a GGUF file, a Hugging Face folder (see package hf) or, where no file has that name, a model of package
@@ -200,12 +200,12 @@ func (o Options) check() error {
 	case o.DraftVocab < AutoVocab:
 		return fmt.Errorf("grove: Options.DraftVocab is %d; it must be AutoVocab (-1), 0 (all) or more", o.DraftVocab)
 	case o.DraftVocab == AutoVocab && o.Draft == "":
-		return errors.New("grove: a draft vocabulary that is chosen, and no draft model")
+		return errors.New("grove: the draft vocabulary is auto, and no draft model is given; add one (--draft)")
 	case o.DraftVocab > 0 && o.Draft == "":
-		return fmt.Errorf("grove: a draft vocabulary of %d tokens, and no draft model", o.DraftVocab)
+		return fmt.Errorf("grove: the draft vocabulary has %d tokens, and no draft model is given; add one (--draft)", o.DraftVocab)
 	}
 	if o.DraftThreads > 0 && o.Draft == "" {
-		return fmt.Errorf("grove: %d draft threads, and no draft model", o.DraftThreads)
+		return fmt.Errorf("grove: the draft model has %d threads and none is given; add one (--draft)", o.DraftThreads)
 	}
 	if o.DraftHead != "" && o.Draft == "" {
 		return fmt.Errorf("grove: a head for drafts (%s), and no draft model", o.DraftHead)
@@ -294,7 +294,7 @@ func (m *Model) busy(err error) error {
 	return fmt.Errorf("grove: Options.Queue: %d answers run and %d wait, as many as Options.Parallel and Options.Queue allow: %w", parallel, queue, ErrBusy)
 }
 
-// Load is what a model's engine does at a moment.
+// Load counts the sequences, pages and steps of a model's engine at a moment.
 type Load = engine.Load
 
 // Load returns what the model's engine does. It does not wait for a step.

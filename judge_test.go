@@ -67,7 +67,7 @@ func TestJudge(t *testing.T) {
 func TestJudgeErrors(t *testing.T) {
 	m := open(t, goldenModel, grove.Options{Parallel: 1})
 	_, err := m.Generate(t.Context(), grove.Request{Prompt: "x", Accept: "judge"})
-	if err == nil || !strings.Contains(err.Error(), "judge acceptance needs a head") {
+	if err == nil || !strings.Contains(err.Error(), "the rule judge needs a head") {
 		t.Errorf("without a head: %v", err)
 	}
 	for path, want := range map[string]string{headOf(t, 3, 1, 1): "the head has 3 weights, and the model's states have", "nothere": "nothere"} {

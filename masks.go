@@ -10,7 +10,7 @@ import (
 // MaskMeter measures constraints with one vocabulary, without a model; see [constrain.Meter].
 type MaskMeter = constrain.Meter
 
-// MaskFigures are what a constraint costs, and what it says of texts.
+// MaskFigures are the times of a constraint, and its verdicts over texts.
 type MaskFigures = constrain.Figures
 
 // NewMaskMeter returns a meter for models with a tokenizer.

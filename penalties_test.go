@@ -83,10 +83,10 @@ func TestRefusedRequests(t *testing.T) {
 	for want, r := range map[string]grove.Request{
 		"token id -1 at index 0 is out of range: the vocabulary has 320":  {PromptIDs: []token.ID{-1}},
 		"token id 320 at index 1 is out of range: the vocabulary has 320": {StopTokens: []token.ID{0, 320}},
-		"a bias of token 320": {Penalties: grove.Penalties{Bias: []sample.Bias{{ID: 320}}}},
-		"-1 likely tokens":    {Top: -1},
-		"answer number -3":    {SampleIndex: -3},
-		"the repeat penalty":  {Penalties: grove.Penalties{Repeat: -1}},
+		"bias: token 320 is out of range":                                 {Penalties: grove.Penalties{Bias: []sample.Bias{{ID: 320}}}},
+		"-1 likely tokens":                                                {Top: -1},
+		"answer number -3":                                                {SampleIndex: -3},
+		"the repeat penalty":                                              {Penalties: grove.Penalties{Repeat: -1}},
 	} {
 		if _, err := m.Generate(t.Context(), r); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

@@ -139,8 +139,8 @@ func TestReadings(t *testing.T) {
 		{o{Mask: "most"}, `grove: mask "most" is not known; causal, full, and masks of layers such as`},
 		{o{Mask: "full:0..3"}, `mask "full:0..3": 0..3: there are 3 layers, from 0`}, {o{Mask: "full:2..0"}, "2..0: there are 3 layers"}, {o{Mask: "full:-4"}, "-4: there are"},
 		{o{Mask: "full:"}, `"" is no layer and no range such as 4..7`}, {o{Mask: "0,full:1"}, "is not known; causal, full"}, {o{Mask: "some:1"}, "is not known; causal, full"},
-		{o{Mask: "full:0..1,causal:1"}, "a layer of 1 has two masks"}, {o{Mask: "full:1,1"}, "two masks"}, {o{Mask: strings.Repeat("full:", 99)}, "is no layer"}, {o{Dimensions: 65}, "grove: 65 dimensions; vectors of the model have 1 to 64"},
-		{o{Dimensions: -1}, "grove: -1 dimensions; vectors of the model have 1 to 64"},
+		{o{Mask: "full:0..1,causal:1"}, "a layer of 1 has two masks"}, {o{Mask: "full:1,1"}, "two masks"}, {o{Mask: strings.Repeat("full:", 99)}, "is no layer"}, {o{Dimensions: 65}, "grove: dimensions is 65; it must be from 1 to 64"},
+		{o{Dimensions: -1}, "grove: dimensions is -1; it must be from 1 to 64"},
 	} {
 		option := new(grove.OptionError)
 		if _, err := decoder.Embed(context.Background(), text, c.o); !errors.As(err, &option) || !strings.Contains(err.Error(), c.want) {

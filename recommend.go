@@ -2,7 +2,7 @@ package grove
 
 import "grove/sample/advice"
 
-// Advice is what a model's file recommends for the draw of tokens. A field that is nil is not recommended, or the file's
+// Advice has the settings that a model's file recommends for the draw of tokens. A field that is nil is not recommended, or the file's
 // value cannot be honoured. The zero value recommends nothing.
 type Advice = advice.Advice
 

@@ -118,7 +118,7 @@ func TestPrivateSession(t *testing.T) {
 	m := open(t, goldenModel, grove.Options{Parallel: 1})
 	_, err := m.Generate(t.Context(), grove.Request{Prompt: "a", Private: true, Session: filepath.Join(t.TempDir(), "s")})
 	var option *grove.OptionError
-	if !errors.As(err, &option) || err.Error() != "grove: Request.Session: the request is Private: nothing of it is kept" {
+	if !errors.As(err, &option) || err.Error() != "grove: Request.Session and Request.Private are both set, and a private request keeps nothing; leave one out" {
 		t.Error(err)
 	}
 }

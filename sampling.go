@@ -58,7 +58,7 @@ func (m *Model) Breakers(texts []string) (all [][]token.ID, err error) {
 		texts = DefaultBreakers()
 	}
 	if len(texts) > MaxBreakers {
-		return nil, &OptionError{Err: fmt.Errorf("grove: %d breakers; at most %d", len(texts), MaxBreakers)}
+		return nil, &OptionError{Err: fmt.Errorf("grove: DRY has %d breakers; it must have at most %d", len(texts), MaxBreakers)}
 	}
 	rests := make([][][]token.ID, len(texts)) // of each text, behind so many bytes
 	for i, text := range texts {

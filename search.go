@@ -50,7 +50,7 @@ func (g *Generation) openSearch() (err error) {
 		return nil
 	}
 	if g.req.Session != "" {
-		return &OptionError{Err: errors.New("grove: a search with a session: what a search computes is not kept")}
+		return &OptionError{Err: errors.New("grove: a search keeps no session; leave out the search or the session")}
 	}
 	if g.program, err = search.Open(g.req.Search); err == nil {
 		err = g.program.Check(g.problem(nil))

@@ -47,7 +47,7 @@ func TestSecondErrors(t *testing.T) {
 		{grove.Options{Middle: "nothere.gguf"}, "nothere.gguf"},
 		{grove.Options{Middle: "auto"}, "auto"},
 		{grove.Options{Middle: "gopher-target"}, "cannot be the middle model for"},
-		{grove.Options{DraftThreads: 2}, "2 draft threads, and no draft model"},
+		{grove.Options{DraftThreads: 2}, "the draft model has 2 threads and none is given"},
 		{grove.Options{Draft: goldenModel, DraftThreads: 2000}, "2000 threads; at most 1024"},
 		{grove.Options{Draft: goldenModel, DraftThreads: -1}, "draft threads is -1"},
 		{grove.Options{Draft: "nothere.gguf", DraftThreads: 1}, "nothere.gguf"},

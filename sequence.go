@@ -36,7 +36,7 @@ type Stage = sample.Stage
 // LegalStage is a [Stage] that says which tokens are legal: no other is drafted, and forced tokens are drafts for free.
 type LegalStage = sample.Legal
 
-// StageState is what a [Stage] knows behind one text.
+// StageState is the state of one [Stage] behind one text.
 type StageState = sample.StageState
 
 // Combiner draws one token for two sequences, from the logits of both.

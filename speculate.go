@@ -116,7 +116,7 @@ func (m *Model) Replay(ctx context.Context, list, prompt, output, prediction str
 		return SpecStats{}, 0, err
 	}
 	if d == nil {
-		return SpecStats{}, 0, errors.New("grove: there is no method to replay")
+		return SpecStats{}, 0, errors.New("grove: no method of the list drafts from text alone; name one that does")
 	}
 	var ids [3][]token.ID
 	for i, text := range []string{prompt, output, prediction} {
@@ -127,7 +127,7 @@ func (m *Model) Replay(ctx context.Context, list, prompt, output, prediction str
 	return m.engine.Replay(ctx, d, c, ids[0], ids[1], ids[2])
 }
 
-// SpecStats is what drafting did.
+// SpecStats has the counts and times of drafting.
 type SpecStats = engine.SpecStats
 
 // speculate makes the sequence draft as the request asks.

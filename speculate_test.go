@@ -70,11 +70,11 @@ func TestMethodErrors(t *testing.T) {
 	for _, c := range []struct{ method, accept, want string }{
 		{"smart", "", `grove: method: "smart"` + unknown},
 		{"sam,off", "", `grove: method: "off"` + unknown},
-		{"sam,sam", "", "grove: method sam is named twice"},
+		{"sam,sam", "", "grove: method sam is named twice; name it once"},
 		{"draft", "", "grove: method draft needs a draft model: none is given"},
 		{"sam,draft-rsd", "", "grove: method draft-rsd verifies its drafts by the rule reject: it cannot work beside methods with other rules"},
 		{"sam", "greedy", `grove: verify: rule "greedy" is not known; use one of: ` + strings.Join(rules, ", ") + `; exact keeps the methods' own`},
-		{"off", "typical", "grove: typical acceptance is a rule for drafts, and drafting is off"},
+		{"off", "typical", "grove: the rule typical verifies drafts, and drafting is off; choose a method, or leave the rule out"},
 	} {
 		_, err := m.Generate(t.Context(), grove.Request{Prompt: "x", MaxTokens: 2, Method: c.method, Accept: c.accept})
 		var option *grove.OptionError

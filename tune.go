@@ -40,7 +40,7 @@ func (m *Model) Tune(ctx context.Context) (*Cost, string, error) {
 	return c, path, err
 }
 
-// Primed is what [Model.Prime] computed.
+// Primed describes the file that [Model.Prime] wrote.
 type Primed = resident.Primed
 
 // Prime computes the likeliest successors of the n tokens with the lowest ids, which vocabularies give to the commonest ones, on the first layer of
@@ -86,7 +86,7 @@ func ReadCost(r io.Reader) (*Cost, error) {
 		return nil, fmt.Errorf("grove: the cost of steps: %w", err)
 	}
 	if !c.Valid() {
-		return nil, fmt.Errorf("grove: the cost of steps makes no sense; grove tune --json writes one")
+		return nil, fmt.Errorf("grove: the cost of steps is invalid; grove tune --json writes one")
 	}
 	return c, nil
 }

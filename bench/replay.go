@@ -10,7 +10,7 @@ import (
 	"grove/method"
 )
 
-// ReplayOptions says what is replayed.
+// ReplayOptions selects the answers to replay, and the method.
 type ReplayOptions struct {
 	Methods []string    // as [grove.Request] takes them
 	Cost    *grove.Cost // of the steps

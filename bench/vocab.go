@@ -25,7 +25,7 @@ type VocabOptions struct {
 	Target, Draft *grove.Cost
 }
 
-// VocabFigures is what drafting gives where the head of the draft model computes a part of its vocabulary.
+// VocabFigures has the results of drafting where the head of the draft model computes a part of its vocabulary.
 type VocabFigures struct {
 	Tokens     int     `json:"tokens"`        // that the head computes for a text that begins
 	Coverage   float64 `json:"coverage"`      // share of texts that they make up, as counted elsewhere

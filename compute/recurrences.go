@@ -14,7 +14,7 @@ func keeps(op scan.Op) kv.State {
 // safe for concurrent use.
 type Conv struct{ scan.Conv }
 
-// Keeps returns what the cache keeps of it.
+// Keeps returns the form of the states that the cache keeps of it.
 func (c *Conv) Keeps() kv.State { return keeps(c) }
 
 // NewConv makes a convolution with weights [channels, taps], the tap of the oldest row first, and a bias, unless it is empty; with silu
@@ -30,7 +30,7 @@ func NewConv(weight, bias Vector, channels, taps int, silu bool) *Conv {
 // its output [inner]. It is read-only and safe for concurrent use.
 type Mamba1 struct{ scan.Mamba1 }
 
-// Keeps returns what the cache keeps of it.
+// Keeps returns the form of the states that the cache keeps of it.
 func (m *Mamba1) Keeps() kv.State { return keeps(m) }
 
 // NewMamba1 makes a scan of inner channels of n values each, with a [inner, n], which is negative, and d [inner]: h = exp(dt*a) h + dt*x B;
@@ -44,7 +44,7 @@ func NewMamba1(a, d Vector, inner, n int) *Mamba1 {
 // after softplus], of its output [heads*size]. It is read-only and safe for concurrent use.
 type Mamba2 struct{ scan.Mamba2 }
 
-// Keeps returns what the cache keeps of it.
+// Keeps returns the form of the states that the cache keeps of it.
 func (m *Mamba2) Keeps() kv.State { return keeps(m) }
 
 // NewMamba2 makes a scan of heads of size channels of n values each, with a [heads], which is negative, and d [heads], which may be
@@ -62,7 +62,7 @@ func NewMamba2(a, d Vector, heads, size, n, groups int) *Mamba2 {
 // safe for concurrent use.
 type Delta struct{ scan.Delta }
 
-// Keeps returns what the cache keeps of it.
+// Keeps returns the form of the states that the cache keeps of it.
 func (d *Delta) Keeps() kv.State { return keeps(d) }
 
 // NewDelta makes a recurrence of heads of values of size dv and kheads of queries and keys of size dk, which the caller has normed and scaled.

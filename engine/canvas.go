@@ -52,10 +52,10 @@ func (s *Sequence) hold(ctx context.Context, n int) error {
 func (c *Canvas) Run(ctx context.Context, inputs []forest.Row) ([]method.Result, error) {
 	s := c.s
 	if len(inputs) == 0 {
-		return nil, errors.New("engine: a canvas without rows")
+		return nil, errors.New("engine: canvas: 0 rows; it must have 1 or more")
 	}
 	if n := len(s.text) + len(inputs); n > s.e.Context() {
-		return nil, fmt.Errorf("engine: a canvas up to index %d: %w of %d tokens", n, ErrContext, s.e.Context())
+		return nil, fmt.Errorf("engine: canvas: the last index is %d: %w of %d tokens", n, ErrContext, s.e.Context())
 	}
 	if err := c.Drop(); err != nil {
 		return nil, err

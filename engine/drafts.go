@@ -19,7 +19,7 @@ import (
 // Drafting is a set of methods opened for an engine.
 type Drafting = drafting.Set
 
-// SpecStats is what drafting did for a sequence.
+// SpecStats has the counts and times of a sequence's drafting.
 type SpecStats = plan.Stats
 
 // LearnedPath names the file in the user's cache directory that keeps what methods have learned of this engine's model:

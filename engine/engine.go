@@ -30,10 +30,10 @@ var ErrContext = errors.New("the context is full")
 // ErrBusy reports that no slot is free: as many sequences are open as the engine was made for, and as may wait.
 var ErrBusy = step.ErrBusy
 
-// Terms are what a sequence may ask of the scheduler.
+// Terms are a sequence's settings for the scheduler: priority, salt, adapters.
 type Terms = step.Terms
 
-// Load is what an engine does at a moment, for monitoring.
+// Load counts an engine's sequences, pages and steps at a moment, for monitoring.
 type Load = step.Load
 
 // The range of [Terms.Priority].
@@ -53,7 +53,7 @@ var ErrPanic = guard.ErrPanic
 // ErrEncoder reports that a text was asked of a model that gives none.
 var ErrEncoder = errors.New("generates no text")
 
-// Config says what an engine has room for.
+// Config sets the bounds of an engine: sequences, tokens, rows, bytes.
 type Config struct {
 	Context    int         // tokens of a sequence; 0: the model's, 4096 at most
 	CacheType  tensor.Type // F32, F16 or Q8_0

@@ -171,7 +171,7 @@ func TestErrors(t *testing.T) {
 	e := newEngine(t, engine.Config{Context: 20})
 	s := sequence(t, e)
 	_, err := s.Next(t.Context())
-	expect(t, err, "engine: drawing a token of an empty text", nil)
+	expect(t, err, "engine: the text is empty; append a prompt before the first draw", nil)
 	expect(t, s.Append(t.Context(), text(21)), "engine: 21 tokens do not fit: the context is full of 20 tokens", engine.ErrContext)
 	draw(t, s, 0, text(18))
 	expect(t, s.Append(t.Context(), text(3)), "engine: 21 tokens do not fit: the context is full of 20 tokens", engine.ErrContext)

@@ -69,7 +69,7 @@ func (e *Engine) newSequence(a Answer, chain *sample.Chain) *Sequence {
 // is out of range.
 func (s *Sequence) SetTerms(t Terms) error {
 	if t.Priority < MinPriority || t.Priority > MaxPriority {
-		return fmt.Errorf("engine: priority %d; it must be within %d and %d", t.Priority, MinPriority, MaxPriority)
+		return fmt.Errorf("engine: priority is %d; it must be from %d to %d", t.Priority, MinPriority, MaxPriority)
 	}
 	if t.Private {
 		t.Salt = rand.Text()
@@ -181,7 +181,7 @@ func (s *Sequence) Next(ctx context.Context) (d SampledToken, err error) {
 	case s.trunk.Caller().Cancelled():
 		return SampledToken{}, fmt.Errorf("engine: %w", ErrCancelled)
 	case len(s.text) == 0:
-		return SampledToken{}, errors.New("engine: drawing a token of an empty text")
+		return SampledToken{}, errors.New("engine: the text is empty; append a prompt before the first draw")
 	case len(s.text) == s.e.Context():
 		return SampledToken{}, fmt.Errorf("engine: %d tokens: %w", len(s.text), ErrContext)
 	case s.round.taken < len(s.round.drawn):

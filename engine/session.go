@@ -15,7 +15,7 @@ import (
 	"grove/text/token"
 )
 
-// ErrSession reports a session's file that the file system does not give or take.
+// ErrSession reports a session's file that cannot be read or written.
 var ErrSession = errors.New("a session cannot be read or written")
 
 // claim is the job of a sequence that wants a slot and pages, which it keeps from then on, and no rows.
@@ -87,7 +87,7 @@ func (s *Sequence) Save(path string) error {
 // type or salt, or longer than the context; [ErrSession]. The text is empty then.
 func (s *Sequence) AppendSaved(ctx context.Context, ids []token.ID, path string) error {
 	if n := len(s.text); n > 0 && path != "" {
-		return fmt.Errorf("engine: a session behind a text of %d tokens; it must be empty", n)
+		return fmt.Errorf("engine: session: the text has %d tokens; it must be empty", n)
 	}
 	if s.e.encoder != nil && s.trunk.Source == nil {
 		return s.readSource(ctx, ids, path)

@@ -45,7 +45,7 @@ func (s *Sequence) readSource(ctx context.Context, ids []token.ID, session strin
 		return e.CheckPrefix(len(ids))
 	}
 	if len(ids) == 0 {
-		return fmt.Errorf("engine: a source without tokens; %s reads one token or more", e.steps.Model.Info().Arch)
+		return fmt.Errorf("engine: the source is empty; %s reads one token or more", e.steps.Model.Info().Arch)
 	}
 	if err := e.fits(ids, 0); err != nil {
 		return err

@@ -31,7 +31,7 @@ func (s *Sequence) Superpose(ctx context.Context, most int) (*Superposition, []f
 		return nil, nil, err
 	}
 	if len(s.text) == 0 {
-		return nil, nil, errors.New("engine: drafts behind an empty text")
+		return nil, nil, errors.New("engine: superposition: the text is empty; append a prompt first")
 	}
 	return &Superposition{s: s, text: len(s.text)}, s.logits, nil
 }
@@ -41,7 +41,7 @@ func (s *Sequence) Superpose(ctx context.Context, most int) (*Superposition, []f
 func (p *Superposition) Run(ctx context.Context, mix []forest.Weighted) ([]float32, error) {
 	s := p.s
 	if len(mix) == 0 {
-		return nil, errors.New("engine: a mixture of no tokens")
+		return nil, errors.New("engine: superposition: the mixture is empty; it must have one token or more")
 	}
 	heaviest := mix[0]
 	for _, w := range mix {

@@ -35,7 +35,7 @@ func (l *list) has(block int32) bool {
 	return found
 }
 
-// Blocks returns what the rows of an open sequence read of its trunk in a layer.
+// Blocks returns the blocks of its trunk that the rows of an open sequence read in a layer.
 func (k *Cache) Blocks(s forest.Seq, layer int) (b Blocks) {
 	t, place, size := &k.seqs[s], &k.places[layer], k.config.Layers[layer].HeadSize()
 	pool := k.groups[place.group].pool

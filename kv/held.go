@@ -15,7 +15,7 @@ import (
 	"grove/text/token"
 )
 
-// ErrFile reports a file without pages for this cache: it is damaged, or of another model, cache type or salt.
+// ErrFile reports a session's file that this cache cannot use: it is damaged, or of another model, cache type or salt.
 var ErrFile = errors.New("not a session of this model, cache type and salt, or damaged")
 
 // errCrosses refuses files of pages that depend on a source, which they do not hold.

@@ -27,14 +27,14 @@ func (k Kind) String() string {
 	return kinds[k]
 }
 
-// Keep says what a layer keeps; the zero value is every token.
+// Keep says which tokens a layer stores; the zero value is every token.
 type Keep struct {
 	Kind   Kind
 	Window int // of kind [Windowed]: the number of tokens that a row sees, its own among them; of kind [Chunked]: of a chunk
 	From   int // of kind [Shared]: the layer whose keys and values it reads
 }
 
-// Window returns what a layer with a sliding window of n tokens keeps.
+// Window returns the Keep of a layer with a sliding window of n tokens.
 func Window(n int) Keep { return Keep{Kind: Windowed, Window: n} }
 
 // Chunk returns what a layer keeps whose rows see the tokens of their own chunk alone; chunks of n tokens follow each

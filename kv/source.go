@@ -133,7 +133,7 @@ func (k *Cache) PutSource(s forest.Seq, layer, token, head int, key, value []flo
 	return k.Format.Put(keys, values, token%PageTokens, k.config.Layers[layer].Cross.HeadSize(), key, value)
 }
 
-// SourceBlocks returns what the rows of an open sequence read of its source in a layer: every block.
+// SourceBlocks returns the blocks of its source that the rows of an open sequence read in a layer: all of them.
 func (k *Cache) SourceBlocks(s forest.Seq, layer int) Blocks {
 	src, size := &k.seqs[s].source, k.config.Layers[layer].Cross.HeadSize()
 	keys := k.Format.KeyBytes(size.Key)

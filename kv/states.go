@@ -56,7 +56,7 @@ type mark struct {
 	ahead bool // from the state behind Ahead, not from the trunk
 }
 
-// Recurrence is where the state behind the rows of an open sequence comes from, and what the step that runs writes of it.
+// Recurrence names the state that the rows of an open sequence go on from, and the states that the running step writes.
 // It is valid until the next verb; read only.
 type Recurrence struct {
 	Base  int32   // the state at an index, [NoState] at 0
@@ -72,7 +72,7 @@ type Recurrence struct {
 	Next Next
 }
 
-// Next is what a step writes: the state behind the trunk, where it has a tail, and the state behind the step's last row, where
+// Next lists the states that a step writes: the state behind the trunk, where it has a tail, and the state behind the step's last row, where
 // the step's rows of the sequence are one path.
 type Next struct {
 	Base, Ahead int32 // [NoState]: it is not written

@@ -35,7 +35,7 @@ func Parse(list string) (infos []Info, auto bool, err error) {
 		}
 		for _, has := range infos {
 			if has.Name == i.Name {
-				return nil, false, fmt.Errorf("method %s is named twice", i.Name)
+				return nil, false, fmt.Errorf("method %s is named twice; name it once", i.Name)
 			}
 		}
 		infos = append(infos, i)
@@ -109,7 +109,7 @@ func RuleWith(name string, head *verify.Head) (verify.Rule, error) {
 	case err != nil || r.Name != verify.Judge.Name:
 		return r, err
 	case head == nil:
-		return r, fmt.Errorf("%s acceptance needs a head, and the model was opened without one", r.Name)
+		return r, fmt.Errorf("the rule %s needs a head, and the model was opened without one; give a file (--judge)", r.Name)
 	}
 	return verify.WithHead(r, head), nil
 }
@@ -134,7 +134,7 @@ func GradeOf(list, rule string) (Grade, error) {
 	case err != nil:
 		return "", err
 	case r.New != nil && len(infos) == 0:
-		return "", fmt.Errorf("%s acceptance is a rule for drafts, and drafting is off", r.Name)
+		return "", fmt.Errorf("the rule %s verifies drafts, and drafting is off; choose a method, or leave the rule out", r.Name)
 	case r.New != nil:
 		return r.Grade, nil
 	}

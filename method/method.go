@@ -1,4 +1,4 @@
-// Package method is what drafting methods share: the interface that each implements, the tree of drafts that they fill, the
+// Package method defines what drafting methods share: the interface that each implements, the tree of drafts that they fill, the
 // history of the text that they draft for, and the registry that lists them. A method is one package below this one.
 package method
 
@@ -29,7 +29,7 @@ const (
 	Lossy            = verify.Lossy
 )
 
-// Kind says what a method drafts from. It is for people who choose a method: nothing in the engine depends on it.
+// Kind is the source of a method's drafts. It is for people who choose a method: nothing in the engine depends on it.
 type Kind string
 
 // The kinds, each a folder of packages.
@@ -81,7 +81,7 @@ type Info struct {
 // ErrNeeds reports a method that cannot be opened without what it needs.
 var ErrNeeds = fmt.Errorf("none is given")
 
-// Env is what an engine offers a method when it is opened.
+// Env holds the models and the data that a method is opened with.
 type Env struct {
 	Vocabulary int
 	Target     Model            // the model that drafts are verified by; nil: the answer is on record
@@ -127,14 +127,14 @@ type Drafter interface {
 	Draft(ctx context.Context, t *Tree) error
 }
 
-// Update is what was committed, and what rows gave.
+// Update lists the tokens that were added to a text, and the outputs of rows.
 type Update struct {
 	IDs    []token.ID  // added to the text
 	Before token.ID    // the token before that of the first row; [token.None]: there is none
 	Rows   []RowResult // of the rows that the last round ran, or the prompt's where [Wants.Prompt] asks for them; parents come before children
 }
 
-// RowResult is what one row of a round gave, as far as [Wants] asks for it. Slices are valid during
+// RowResult has the outputs of one row of a round, as far as [Wants] asks for them. Slices are valid during
 // [Drafter.Committed].
 type RowResult struct {
 	ID       token.ID // the row's token
@@ -145,7 +145,7 @@ type RowResult struct {
 	Probs []float32 // the processed distribution behind the row; nil: it has none
 }
 
-// Wants is what a drafter wants of rows that are run anyway.
+// Wants lists the outputs that a drafter reads of rows that run without it.
 type Wants struct {
 	Rows   forest.Want // of each row of a round
 	Probs  bool        // the processed distribution behind each row of a round

@@ -16,7 +16,7 @@ type Model interface {
 	Open() (Branch, error)
 }
 
-// Size is what methods must know of a model.
+// Size has the sizes of a model by which a method bounds its rows and its memory.
 type Size struct {
 	Vocabulary int
 	Layers     int
@@ -78,7 +78,7 @@ type Row struct {
 	After int // behind an earlier row of the same call, counted from 1; 0: behind Parent
 }
 
-// Result is what one row gave: what its Want asked for.
+// Result has the outputs of one row, as its Want lists them, and the row's node.
 type Result struct {
 	Node forest.Node
 	compute.Result

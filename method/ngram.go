@@ -15,7 +15,7 @@ type Index struct {
 	behind int // n-grams that end before this place are in the table
 }
 
-// Found is what is known of an n-gram.
+// Found is the result of a search for an n-gram.
 type Found struct {
 	End   int32 // the place behind its first occurrence
 	Count int32 // occurrences

@@ -90,7 +90,7 @@ func (r *Rates) Merge(from *Rates) {
 	}
 }
 
-// ClassRate is what is known of one class of drafts, as it is kept between runs.
+// ClassRate is the acceptance rate of one class of drafts, as it is kept between runs.
 type ClassRate struct {
 	Class int `json:"c"`
 	Rate

@@ -191,7 +191,7 @@ func (s *Successors) UnmarshalBinary(b []byte) error { return s.restore(b, s.set
 // restore hands the rows on record to set.
 func (s *Successors) restore(b []byte, set func(id token.ID, row SuccessorRow)) error {
 	if len(b) < 4 || (len(b)-4)%savedRow != 0 || len(b) > MaxSaved {
-		return errors.New("method: successors on record have no whole number of rows")
+		return errors.New("method: the saved successors are not a whole number of rows")
 	}
 	if n := binary.LittleEndian.Uint32(b); n != uint32(len(s.rows)) {
 		return fmt.Errorf("method: successors on record are of a vocabulary of %d tokens, not %d", n, len(s.rows))
@@ -199,7 +199,7 @@ func (s *Successors) restore(b []byte, set func(id token.ID, row SuccessorRow)) 
 	all := b[4:]
 	for b := all; len(b) > 0; b = b[savedRow:] {
 		if _, _, ok := s.parse(b); !ok {
-			return errors.New("method: successors on record make no sense")
+			return errors.New("method: the saved successors are invalid")
 		}
 	}
 	s.mu.Lock()

@@ -47,9 +47,9 @@ func NewVocabMap(target, draft *tokenizer.Tokenizer) (*VocabMap, error) {
 	var err error
 	switch {
 	case !faithful(target):
-		err = fmt.Errorf("the target's tokenizer does not give back the text that it is given")
+		err = fmt.Errorf("the target's tokenizer does not reproduce a text")
 	case !faithful(draft):
-		err = fmt.Errorf("the draft's tokenizer does not give back the text that it is given")
+		err = fmt.Errorf("the draft model's tokenizer does not reproduce a text")
 	default:
 		m.way = ThroughText
 		return m, nil

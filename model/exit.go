@@ -7,7 +7,7 @@ import (
 	"grove/internal/kernel"
 )
 
-// Exit is what an exit of a model whose exits were trained has of its own (One Model to Train them All, 2025): what turns the stream behind
+// Exit is the norm and the head of a trained exit (One Model to Train them All, 2025), which turn the stream behind
 // its layers into the state of a token, in place of the model's final norm. It is read-only.
 type Exit struct {
 	Layers int            // the first ones, behind which it is

@@ -92,7 +92,7 @@ func softmax(x []float32) {
 	}
 }
 
-// Readouts loads what is computed of pooled states. The layers behind the pooling (dense_2, dense_3) and a reranker's head (cls, cls.norm, cls.output) that the file has become part of
+// Readouts loads the layers that turn pooled states into an embedding or a score. The layers behind the pooling (dense_2, dense_3) and a reranker's head (cls, cls.norm, cls.output) that the file has become part of
 // the model's description. activation is that of the head's first layer, and pooling is the one of its pairs. A file that asks to rank and
 // has no head is refused.
 func (l *Loader) Readouts(pooling Pooling, activation Activation) {

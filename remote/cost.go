@@ -20,7 +20,7 @@ func (a *Average) Add(v float64) {
 // Value returns the average; 0 where nothing was added.
 func (a *Average) Value() float64 { return a.value }
 
-// Cost is what a round costs whose drafts are made here and verified there; times are in seconds.
+// Cost is the cost of a round whose drafts are made here and verified there; times are in seconds.
 type Cost struct {
 	Accept    float64                // the probability that a draft is accepted where all before it are
 	Draft     float64                // time of a draft

@@ -55,7 +55,7 @@ const (
 // The errors of a link. They end it, and no connection mends them.
 var (
 	ErrDigest = errors.New("remote: the digest of a frame is not that of the request's answer: it was changed, or is to another request")
-	ErrFrame  = errors.New("remote: a frame makes no sense")
+	ErrFrame  = errors.New("remote: a frame is invalid")
 	ErrFlood  = errors.New("remote: more was sent than the link takes unread")
 )
 

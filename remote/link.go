@@ -26,7 +26,7 @@ const (
 	ackAfter = 16 // frames that are acknowledged together
 )
 
-// Traffic is what a link has carried.
+// Traffic counts the frames and the bytes that a link has carried.
 type Traffic struct {
 	Sent, Received int // bytes of frames
 	Connections    int

@@ -78,7 +78,7 @@ func Digest(d uint64, ids []token.ID) uint64 {
 	return d
 }
 
-// Payload is what the frames of a kind bring.
+// Payload is the content of the frames of a kind.
 type Payload interface {
 	// fields gives the fields to a codec in their order.
 	fields(c *codec)

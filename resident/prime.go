@@ -13,7 +13,7 @@ import (
 	"grove/text/token"
 )
 
-// Primed is what [Model.Prime] computed.
+// Primed describes the file that [Model.Prime] wrote.
 type Primed struct {
 	Path   string  `json:"path"`   // of the file
 	Tokens int     `json:"tokens"` // whose successors it has

@@ -30,13 +30,13 @@ import (
 	"grove/weights/tensor"
 )
 
-// OptionError reports options that make no sense, in general or for the model that was opened.
+// OptionError reports options that are invalid, by themselves or for the model that was opened.
 type OptionError struct{ Err error }
 
-// Error returns what is wrong, as one line.
+// Error returns the problem, as one line.
 func (e *OptionError) Error() string { return e.Err.Error() }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the problem.
 func (e *OptionError) Unwrap() error { return e.Err }
 
 // Options says how a model is brought into memory, and what is beside it. The fields are those of the same names of package grove, which
@@ -206,7 +206,7 @@ func (m *Model) bytes() uint64 {
 	return n
 }
 
-// Name is what errors call the model.
+// Name returns the name of the model in errors.
 func (m *Model) Name() string {
 	if n := m.Model.Info().Name; n != "" {
 		return n

@@ -48,10 +48,10 @@ const (
 func (s *Penalties) Validate(vocab int) error {
 	for _, b := range s.Bias {
 		if b.ID < 0 || int(b.ID) >= vocab {
-			return fmt.Errorf("sample: a bias of token %d; it must be a token of the vocabulary, which has %d", b.ID, vocab)
+			return fmt.Errorf("sample: bias: token %d is out of range; the vocabulary has %d tokens", b.ID, vocab)
 		}
 		if !(b.Add <= maxBias && (b.Add >= -maxBias || b.Add == float32(math.Inf(-1)))) {
-			return fmt.Errorf("sample: a bias of %v for token %d; it must be from -%v to %v, or minus infinity", b.Add, b.ID, maxBias, maxBias)
+			return fmt.Errorf("sample: bias: token %d has %v; it must be from -%v to %v, or minus infinity", b.ID, b.Add, maxBias, maxBias)
 		}
 	}
 	if s.Repeat != 0 && !(s.Repeat >= minRepeat && s.Repeat <= maxRepeat) {

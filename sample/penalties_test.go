@@ -70,17 +70,17 @@ func chainBehind(t testing.TB, p Penalties, vocab int, text []token.ID, prompt i
 func TestPenaltiesRefuses(t *testing.T) {
 	nan := float32(math.NaN())
 	for want, s := range map[string]Penalties{
-		"a bias of token 5; it must be a token of the vocabulary, which has 5": {Bias: []Bias{{5, 1}}},
-		"a bias of token -1; it must be":                                       {Bias: []Bias{{-1, 1}}},
-		"a bias of NaN":                                                        {Bias: []Bias{{1, nan}}},
-		"a bias of +Inf":                                                       {Bias: []Bias{{1, inf}}},
-		"the repeat penalty is -1":                                             {Repeat: -1},
-		"the repeat penalty is NaN":                                            {Repeat: nan},
-		"the presence penalty is +Inf":                                         {Presence: inf},
-		"the frequency penalty is NaN":                                         {Frequency: nan},
-		"the window of a penalty is -2 tokens":                                 {Window: -2},
-		"the minimum length is -1 tokens":                                      {MinTokens: -1},
-		"token 9 is said to end a text":                                        {Ends: []token.ID{9}},
+		"bias: token 5 is out of range; the vocabulary has 5 tokens": {Bias: []Bias{{5, 1}}},
+		"bias: token -1 is out of range":                             {Bias: []Bias{{-1, 1}}},
+		"bias: token 1 has NaN":                                      {Bias: []Bias{{1, nan}}},
+		"bias: token 1 has +Inf":                                     {Bias: []Bias{{1, inf}}},
+		"the repeat penalty is -1":                                   {Repeat: -1},
+		"the repeat penalty is NaN":                                  {Repeat: nan},
+		"the presence penalty is +Inf":                               {Presence: inf},
+		"the frequency penalty is NaN":                               {Frequency: nan},
+		"the window of a penalty is -2 tokens":                       {Window: -2},
+		"the minimum length is -1 tokens":                            {MinTokens: -1},
+		"token 9 is said to end a text":                              {Ends: []token.ID{9}},
 	} {
 		if _, err := NewChain(Settings{Penalties: s}, 5); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", s, err, want)

@@ -186,7 +186,7 @@ func (s *sampler) sums(logits []float32) (top, lse float32, err error) {
 }
 
 func (s *sampler) lengthError(n int) error {
-	return fmt.Errorf("sample: a row of %d values for a vocabulary of %d tokens", n, s.vocab)
+	return fmt.Errorf("sample: the row has %d logits; the vocabulary has %d tokens", n, s.vocab)
 }
 
 // check returns the error of logits that the kernel finds not finite.

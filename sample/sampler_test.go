@@ -353,7 +353,7 @@ func TestBadParams(t *testing.T) {
 
 func TestWrongLength(t *testing.T) {
 	s := newDrawer(t, Params{}, 5)
-	const want = "a row of 4 values for a vocabulary of 5 tokens"
+	const want = "the row has 4 logits; the vocabulary has 5 tokens"
 	if _, err := s.Sample(make([]float32, 4), 0, 0); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("Sample: %v, want %q", err, want)
 	}

@@ -2,7 +2,7 @@ package sample
 
 import "grove/text/token"
 
-// A StageState is what a [Stage] knows behind one text: a small value, or a handle into the stage's own store.
+// A StageState is the state of one [Stage] behind one text: a small value, or a handle into the stage's own store.
 type StageState uint64
 
 // A Stage changes logits by what it knows of the text before them. The states of a tree of drafts are made by Next in

@@ -1,4 +1,4 @@
-// Package search holds what programs that search share: several sequences with one beginning, of which one becomes
+// Package search holds the parts that all searches share: several sequences with one beginning, of which one becomes
 // the answer. A program is a package below this one; it works with the verbs of [engine.Sequence]: Next, Fork,
 // Truncate, SetSampleIndex, CancelSiblings.
 package search
@@ -56,7 +56,7 @@ type Attempt struct {
 	Logprob    float64 `json:"logprob,omitempty"`
 }
 
-// Result is the answer that a program chose, and what it tried.
+// Result is the answer that a program chose, and its attempts.
 type Result struct {
 	Tokens   []engine.SampledToken
 	Index    int // the sample index of the answer

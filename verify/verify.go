@@ -93,7 +93,7 @@ type View interface {
 	Pick(node int, p []float64) token.ID
 }
 
-// Outcome is what a rule makes of a round: a path of drafts from the root, and the token that follows it.
+// Outcome is the decision of a rule over a round: a path of drafts from the root, and the token that follows it.
 type Outcome struct {
 	Accepted []int    // drafts that were run, each the parent of the next
 	Next     token.ID // token.None only beside an error
@@ -136,7 +136,7 @@ func (o *Outcome) conclude(v View, path []int, p []float64, fault error) error {
 
 var errNoMass = errors.New("verify: no token has a probability above 0; the model gives no distribution here")
 
-// Properties is what drafts must bring for a rule.
+// Properties describes the drafts of a round: a rule needs some of them, and a method provides some.
 type Properties struct {
 	Distributions   bool // the distributions from which drafts were drawn, one draw after the other
 	WithReplacement bool // draws with replacement, equal ones counted by [View.Samples]; otherwise, of more than one, they are without

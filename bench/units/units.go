@@ -48,7 +48,7 @@ func (u *Finder) Add(nll float64) {
 // End ends a text.
 func (u *Finder) End() { u.inside, u.begun = false, false }
 
-// Report returns what was found so far.
+// Report returns the figures of the texts so far.
 func (u *Finder) Report() *Report {
 	return &Report{
 		Threshold: u.Threshold, Units: u.n, Share: float64(u.tokens) / float64(max(1, u.all)),

@@ -47,7 +47,7 @@ const (
 	productGroups = 4
 )
 
-// Additions is what the adapters of a step's rows add. Rows of a buffer that follow each other and have the same set share products.
+// Additions holds the products that the adapters of a step's rows add. Rows of a buffer that follow each other and have the same set share products.
 // Where no row of the step has a set, nothing is done. It is for one step at a time.
 type Additions struct {
 	On bool // a row of the step has a set

@@ -19,7 +19,7 @@ import (
 	"grove/verify"
 )
 
-// Text is a text's part in drafting: its drafters, the tree of the round, and the figures. It is for one goroutine.
+// Text holds the drafters, the tree of the round, and the figures of one text. It is for one goroutine.
 type Text struct {
 	Wants    method.Wants // of all drafters together
 	Watched  bool         // a drafter wants something
@@ -228,7 +228,7 @@ func (x *Text) ask(ctx context.Context, i int) error {
 	return x.fault(i, err)
 }
 
-// Account keeps the figures of a round that gave so many tokens.
+// Account adds a round that gave so many tokens to the figures.
 func (x *Text) Account(tokens int, drafting, stepping time.Duration) {
 	x.Plan.Throughput.Add(tokens, (drafting + stepping).Seconds())
 	x.judge()

@@ -80,7 +80,7 @@ func (s *Store) open() (*Texts, error) {
 	return t, nil
 }
 
-// Texts is what the methods have learned of some texts. It is safe for concurrent use.
+// Texts holds the methods of some texts, and what they have learned of these. It is safe for concurrent use.
 type Texts struct {
 	Methods []method.Method // opened for these texts
 

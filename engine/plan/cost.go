@@ -52,7 +52,7 @@ func segment(xs []int, x int) int {
 	return i
 }
 
-// StepSize is what the seconds of a step depend on.
+// StepSize is the size of a step, by which its seconds are predicted.
 type StepSize struct {
 	Rows, Depth, Logits, Experts int
 }

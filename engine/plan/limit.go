@@ -15,7 +15,7 @@ const (
 	leastStretch = 1.5
 )
 
-// Limit returns how many seconds a step may take that others wait for, or decode in, if it takes usual without what is added to it.
+// Limit returns the most seconds of a step that other callers wait for, or decode in; usual is its time without the rows that are added.
 func Limit(usual float64, decoding bool) float64 {
 	limit := max(stepLimit.Seconds(), leastStretch*usual)
 	if decoding {

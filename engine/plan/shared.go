@@ -9,7 +9,7 @@ import (
 	"grove/internal/cachefile"
 )
 
-// SharedCost is what is known of the cost of steps, which steps correct while others read it. It is safe for concurrent
+// SharedCost holds the cost of steps, which steps correct while others read it. It is safe for concurrent
 // use; its lock is held for moments. The zero value knows nothing.
 type SharedCost struct {
 	mu   sync.Mutex

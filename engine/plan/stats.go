@@ -2,7 +2,7 @@ package plan
 
 import "time"
 
-// Stats is what drafting did for a sequence.
+// Stats has the counts and times of a sequence's drafting.
 type Stats struct {
 	Rounds   int           // steps that drew tokens
 	Tokens   int           // drawn by these

@@ -27,7 +27,7 @@ const (
 	tuneHalves  = 6                     // the head is measured for the whole vocabulary, a half, a quarter and so on
 )
 
-// Sizes are what Tune has to know of a model and its engine.
+// Sizes are the sizes of a model and its engine that Tune measures up to.
 type Sizes struct {
 	Layers  int
 	Tokens  int     // of the vocabulary

@@ -1,4 +1,4 @@
-// Package queue is where callers wait for work that one of them does for all. There is no goroutine for the work: one
+// Package queue lets callers wait for work that one of them does for all. There is no goroutine for the work: one
 // of the callers leads, and does it in rounds until its own is done; then the next one leads. A caller by itself
 // leads at once, so that the queue costs it nothing.
 package queue
@@ -16,7 +16,7 @@ import (
 // ErrCancelled reports a caller that another one has cancelled.
 var ErrCancelled = errors.New("cancelled by another sequence that it shares a beginning with")
 
-// Member is what has a caller.
+// Member is an element of a queue: it has a caller.
 type Member interface {
 	comparable
 	Caller() *Caller
@@ -147,7 +147,7 @@ func (q *Queue[M]) Took(d time.Duration) {
 	q.round = d
 }
 
-// Happened tells that something has changed that a sleeping leader may wait for.
+// Happened wakes a sleeping leader: something has changed that it may wait for.
 func (q *Queue[M]) Happened() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -58,7 +58,7 @@ func Of(o Options, info *model.Info, n int) (r Reading, p model.Pool, err error)
 		return r, p, err
 	}
 	if o.Dimensions < 0 || o.Dimensions > width {
-		return r, p, fmt.Errorf("%d dimensions; vectors of the model have 1 to %d", o.Dimensions, width)
+		return r, p, fmt.Errorf("dimensions is %d; it must be from 1 to %d", o.Dimensions, width)
 	}
 	if r.Exit = o.Exit; o.Layers != nil {
 		r.Layers, err = model.Places("layer", o.Layers, len(info.Layers))

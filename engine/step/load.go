@@ -6,7 +6,7 @@ import (
 	"grove/kv"
 )
 
-// Load is what a maker does at a moment.
+// Load counts a maker's trunks, pages and steps at a moment.
 type Load struct {
 	Open      int      // sequences, those that wait for a slot among them, but not those whose slots were taken while they were idle
 	Admitted  int      // of these, those that have a slot; at most as many as the engine has

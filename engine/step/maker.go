@@ -21,7 +21,7 @@ var ErrBusy = method.ErrBusy
 // ErrCancelled reports a trunk that was cancelled.
 var ErrCancelled = queue.ErrCancelled
 
-// Config is what a maker makes steps of.
+// Config has the model, the cache and the bounds of a maker.
 type Config struct {
 	Model   model.Model
 	Cache   *kv.Cache

@@ -20,7 +20,7 @@ const (
 	slotGrace = 500 * time.Millisecond
 )
 
-// Terms are what a sequence may ask of the scheduler.
+// Terms are a sequence's settings for the scheduler: priority, salt, adapters.
 type Terms struct {
 	// Priority decides which sequence gets a slot first, and which loses its pages where they run out, the lowest first,
 	// and weighs the share of prefill rows, twice for each [prioritySteps] up; usually 0, and within [MinPriority] and

@@ -15,7 +15,7 @@ import (
 	"grove/text/token"
 )
 
-// Job is what one caller wants of the model's next steps: a prompt's rows, a round of drafts, rows for a drafter, a text's
+// Job is one caller's work in the model's next steps: a prompt's rows, a round of drafts, rows for a drafter, a text's
 // states, a probe. It is called under the maker's lock, whoever leads.
 type Job interface {
 	// Need says what the job needs of the next step. The trunk has a slot. It first commits what an earlier round left.
@@ -26,7 +26,7 @@ type Job interface {
 	Take(st *Step) (done bool, err error)
 }
 
-// Need is what a job needs of a step.
+// Need lists the rows and the pages that a job needs of a step.
 type Need struct {
 	Rows    int           // that it needs at least: it gets these, or waits
 	Decodes bool          // of these, one gives a token: it is not put off for prompts

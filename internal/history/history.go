@@ -70,7 +70,7 @@ func (h History) String() string {
 // Verbs are the operations of a kind of history: by verb, how many numbers it is about (-1: one or more) and the names that it takes.
 type Verbs map[string]Form
 
-// Form is what a verb takes.
+// Form lists the arguments of a verb.
 type Form struct {
 	About int
 	Names string // with spaces between them

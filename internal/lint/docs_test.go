@@ -89,5 +89,8 @@ func (m *module) nameDoc(n ast.Node, name string, doc *ast.CommentGroup) []strin
 	if len(words) == 0 || strings.TrimRight(words[0], ",.:") != name {
 		return []string{m.at(n, "the doc comment of %s does not begin with its name", name)}
 	}
+	if len(words) > 2 && (words[1] == "is" || words[1] == "are") && slices.Contains([]string{"what", "who", "where"}, words[2]) {
+		return []string{m.at(n, "the doc comment of %s defines it by a question (%s %s): name it by a noun", name, words[1], words[2])}
+	}
 	return nil
 }

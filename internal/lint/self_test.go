@@ -99,6 +99,7 @@ var (
 `, "", ""},
 		{"function", "kv/k.go", "package kv\n\nfunc F() {}\n", "docs", "kv/k.go:3: F has no doc comment"},
 		{"function by another name", "kv/k.go", "package kv\n\n// This does.\nfunc F() {}\n", "docs", "the doc comment of F does not begin with its name"},
+		{"function by a question", "kv/k.go", "package kv\n\n// F is what a row needs.\nfunc F() {}\n", "docs", "the doc comment of F defines it by a question (is what): name it by a noun"},
 		{"type", "kv/k.go", "package kv\n\ntype T int\n", "docs", "T has no doc comment"},
 		{"type in a group", "kv/k.go", "package kv\n\n// T and U are types.\ntype (\n\tT int\n)\n", "docs", "T has no doc comment"},
 		{"method", "kv/k.go", "package kv\n\n// T is.\ntype T[A, B any] int\n\nfunc (*T[A, B]) M() {}\n", "docs", "M has no doc comment"},

@@ -87,21 +87,21 @@ func Open(path string) (*Store, error) {
 // Parse reads a datastore in place: b is not to change. Errors: b is none, or is not as long as its header says.
 func Parse(b []byte) (*Store, error) {
 	if len(b) < headerSize || string(b[:len(magic)]) != magic {
-		return nil, errors.New("this is no datastore; grove datastore makes one")
+		return nil, errors.New("the file is not a datastore; make one with grove datastore")
 	}
 	u32, u64 := binary.LittleEndian.Uint32, binary.LittleEndian.Uint64
 	if v := u32(b[8:]); v != version {
 		return nil, fmt.Errorf("version %d; this program reads version %d", v, version)
 	}
 	if sum := crc32.Checksum(b[:headerSize-4], castagnoli); sum != u32(b[headerSize-4:]) {
-		return nil, errors.New("the header is damaged: its checksum is another")
+		return nil, errors.New("the header is damaged: its checksum does not match")
 	}
 	width, vocabulary, tokens, texts := u32(b[12:]), u64(b[16:]), u64(b[24:]), u64(b[32:])
 	switch {
 	case width != 2 && width != 4 || vocabulary < 1 || vocabulary > maxVocabulary || width == 2 && vocabulary > 1<<16-1:
-		return nil, fmt.Errorf("tokens of %d bytes of a vocabulary of %d", width, vocabulary)
+		return nil, fmt.Errorf("the header gives tokens of %d bytes for a vocabulary of %d; the file is damaged", width, vocabulary)
 	case tokens > MaxTokens || texts > tokens:
-		return nil, fmt.Errorf("%d tokens of %d texts; at most %d", tokens, texts, MaxTokens)
+		return nil, fmt.Errorf("the header gives %d tokens in %d texts; a datastore has at most %d tokens", tokens, texts, MaxTokens)
 	}
 	ids := (tokens*uint64(width) + 3) &^ 3
 	if want := headerSize + ids + 4*(tokens-texts); uint64(len(b)) != want {

@@ -205,17 +205,17 @@ func TestRefused(t *testing.T) {
 		name, want string
 		change     func(b []byte) []byte
 	}{
-		{"nothing", "this is no datastore", func([]byte) []byte { return nil }},
-		{"another file", "this is no datastore", func(b []byte) []byte { b[0] = 'G'; return b }},
+		{"nothing", "the file is not a datastore", func([]byte) []byte { return nil }},
+		{"another file", "the file is not a datastore", func(b []byte) []byte { b[0] = 'G'; return b }},
 		{"another version", "version 2; this program reads version 1", func(b []byte) []byte { b[8] = 2; return b }},
 		{"a damaged header", "the header is damaged", func(b []byte) []byte { b[50] ^= 1; return b }},
 		{"a byte more", "117 bytes, and the header says 116", func(b []byte) []byte { return append(b, 0) }},
 		{"a byte less", "115 bytes, and the header says 116", func(b []byte) []byte { return b[:len(b)-1] }},
 		{"tokens of three bytes", "tokens of 3 bytes", func(b []byte) []byte { b[12] = 3; return seal(b) }},
-		{"no vocabulary", "of a vocabulary of 0", func(b []byte) []byte { b[16] = 0; return seal(b) }},
-		{"a vocabulary beyond its tokens", "of a vocabulary of 16777226", func(b []byte) []byte { b[19] = 1; return seal(b) }},
+		{"no vocabulary", "for a vocabulary of 0", func(b []byte) []byte { b[16] = 0; return seal(b) }},
+		{"a vocabulary beyond its tokens", "for a vocabulary of 16777226", func(b []byte) []byte { b[19] = 1; return seal(b) }},
 		{"more tokens than may be", "at most 536870912", func(b []byte) []byte { b[31] = 0xff; return seal(b) }},
-		{"more texts than tokens", "4 tokens of 5 texts", func(b []byte) []byte { b[32] = 5; return seal(b) }},
+		{"more texts than tokens", "4 tokens in 5 texts", func(b []byte) []byte { b[32] = 5; return seal(b) }},
 	} {
 		if _, err := Parse(c.change(slices.Clone(sound))); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)

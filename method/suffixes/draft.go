@@ -2,7 +2,7 @@ package suffixes
 
 import "grove/text/token"
 
-// Place is where a run of tokens ends in a tree. It is valid until the tree changes.
+// Place is the end of a run of tokens in a tree. It is valid until the tree changes.
 type Place struct{ node, into int32 }
 
 // Draft is a token that may follow.

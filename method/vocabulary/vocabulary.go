@@ -49,7 +49,7 @@ func Fit(coverage, accepted []float64) Acceptance {
 	return a
 }
 
-// Measured is what was measured of how much of its vocabulary a draft model should compute for a target.
+// Measured holds the measurements by which a draft model's part of the vocabulary is chosen for a target.
 type Measured struct {
 	Acceptance
 	Counts []uint32 `json:"counts"` // of tokens in texts, by groups of ids

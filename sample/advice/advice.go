@@ -12,7 +12,7 @@ import (
 	"grove/weights/gguf"
 )
 
-// Advice is what a model's file recommends for the draw of tokens: the keys general.sampling.* that llama.cpp writes, and
+// Advice has the settings that a model's file recommends for the draw of tokens: the keys general.sampling.* that llama.cpp writes, and
 // the generation_config.json of a Hugging Face folder. A field that is nil is not recommended, or the file's value cannot
 // be honoured. The zero value recommends nothing.
 type Advice struct {

@@ -93,7 +93,7 @@ type SpecError struct{ Err error }
 // Error returns what is wrong.
 func (e *SpecError) Error() string { return e.Err.Error() }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the problem.
 func (e *SpecError) Unwrap() error { return e.Err }
 
 // Compile compiles a spec. An error is a [*SpecError].

@@ -7,7 +7,7 @@ import (
 	"grove/text/token"
 )
 
-// Reading is what [Constraint.Read] found.
+// Reading has the results of [Constraint.Read].
 type Reading struct {
 	Tokens int             // that were legal, from the first on
 	Ends   bool            // all were, and the text may end behind them

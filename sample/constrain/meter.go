@@ -25,7 +25,7 @@ func NewMeter(t *tokenizer.Tokenizer) (*Meter, error) {
 	return &Meter{t, v}, nil
 }
 
-// Figures are what a constraint costs, and what it says of texts.
+// Figures are the times of a constraint, and its verdicts over texts.
 type Figures struct {
 	Compile time.Duration // until the grammar is compiled
 	First   time.Duration // until the first mask is there, Compile included

@@ -17,7 +17,7 @@ import (
 	"grove/server/wire"
 )
 
-// Config says who may call. The zero value is a server without keys, for this machine alone.
+// Config sets the access rules of a server. The zero value is a server without keys, for this machine alone.
 type Config struct {
 	Keys    []Key    // a request must show one of these; none: it need not
 	Hosts   []string // without keys, further values of the Host header: a name or an address, *.NAME for the names below one, * for all

@@ -21,7 +21,7 @@ import (
 // WriteTime is how long a client may take to read an answer that is sent at once.
 const WriteTime = 30 * time.Second
 
-// Server is what all routes of a server share. Its fields do not change once it answers. It is safe for concurrent use.
+// Server holds the state that all routes of a server share. Its fields do not change once it answers. It is safe for concurrent use.
 type Server struct {
 	Pool     *serving.Pool
 	Body     int64         // bytes of a request at most

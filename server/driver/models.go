@@ -10,7 +10,7 @@ import (
 	"grove/weights/find"
 )
 
-// Described is what the header of a model's file says.
+// Described has the values of the header of a model's file.
 type Described struct {
 	find.Description
 	Modified time.Time // zero: the model is inside the program

@@ -53,7 +53,7 @@ type Proxy struct {
 	totals    Totals
 }
 
-// Totals is what a proxy has done.
+// Totals counts the work of a proxy.
 type Totals struct {
 	Answers, Failed, Local        int // requests that were answered; that failed; of these, that the near model has answered
 	Tokens, Rounds, Drafted       int // of the far side's texts; its steps; drafts that were sent
@@ -85,7 +85,7 @@ func NewProxy(c Config) (*Proxy, error) {
 // Close closes idle connections.
 func (p *Proxy) Close() { p.current().CloseIdleConnections() }
 
-// Totals returns what the proxy has done.
+// Totals returns the counts of the proxy so far.
 func (p *Proxy) Totals() Totals {
 	p.mu.Lock()
 	defer p.mu.Unlock()

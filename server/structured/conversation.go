@@ -13,7 +13,7 @@ import (
 	"grove/text/calls"
 )
 
-// Conversation is what the form of an answer to a conversation follows from, besides the fields.
+// Conversation has the values that decide the form of an answer to a conversation, besides the fields.
 type Conversation struct {
 	Options *grove.ChatOptions // with the tools that the prompt shows
 	Prompt  *grove.ChatPrompt

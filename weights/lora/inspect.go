@@ -7,7 +7,7 @@ import (
 	"grove/weights/tensor"
 )
 
-// Inspect writes what an adapter is, and a line for each pair.
+// Inspect writes a description of an adapter: its properties, and a line for each pair.
 func Inspect(w io.Writer, a *Adapter) error {
 	kind := "GGUF"
 	if a.PEFT {

@@ -27,7 +27,7 @@ func (m *meeting) Do(int, int) {
 	}
 }
 
-// Measure returns what it costs that threads meet, measured with two of them.
+// Measure returns the cost of a barrier, measured with two threads.
 func Measure() (handoff, claim float64) {
 	const items = 4000
 	pool := par.New(2)

@@ -25,7 +25,7 @@ type Item struct {
 	Bytes   float64 // of memory that it reads; 0: few, or not known
 }
 
-// Machine is what the threads share.
+// Machine has the resources that the threads share.
 type Machine struct {
 	// Handoff is the seconds in which a cache line passes from one core to another. A line that several cores want
 	// passes from one to the next.

@@ -39,7 +39,7 @@ func init() {
 
 func meets(e method.Env) error {
 	if e.Middle == nil {
-		return fmt.Errorf("%w: no middle model", method.ErrNeeds)
+		return fmt.Errorf("%w: the middle model is missing", method.ErrNeeds)
 	}
 	return grow.MeetsDraft(e, true)
 }

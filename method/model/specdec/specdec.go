@@ -35,7 +35,7 @@ func init() {
 // meets returns an error where there is no draft model, or no head.
 func meets(e method.Env) error {
 	if e.Draft != nil && e.AcceptHead == nil {
-		return fmt.Errorf("%w: no acceptance head", method.ErrNeeds)
+		return fmt.Errorf("%w: the acceptance head is missing", method.ErrNeeds)
 	}
 	return grow.MeetsDraft(e, true)
 }

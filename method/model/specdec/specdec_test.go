@@ -71,7 +71,7 @@ func TestNeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := growtest.Cycle(9, 1)
-	for want, e := range map[string]method.Env{"none is given": {Vocabulary: 9}, "no acceptance head": {Vocabulary: 9, Draft: m}} {
+	for want, e := range map[string]method.Env{"none is given": {Vocabulary: 9}, "the acceptance head is missing": {Vocabulary: 9, Draft: m}} {
 		if err := info.CheckNeeds(e); !errors.Is(err, method.ErrNeeds) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}

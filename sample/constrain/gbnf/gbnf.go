@@ -24,7 +24,7 @@ const (
 // ErrLimit is wrapped by the errors that name a bound: bytes, depth or symbols.
 var ErrLimit = errors.New("limit")
 
-// Options is what the text of a grammar does not say. The zero value works.
+// Options are settings beside the text of a grammar. The zero value works.
 type Options struct {
 	Root  string                             // the rule where texts begin; empty: root
 	Store *regex.Store                       // holds the lexemes; nil: a new one

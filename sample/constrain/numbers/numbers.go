@@ -22,7 +22,7 @@ var (
 	ErrDivisor = errors.New("numbers: multipleOf must be more than 0")
 )
 
-// Range is what a number must meet. Bounds are numbers of JSON, as text; "" is none.
+// Range bounds a number. Bounds are numbers of JSON, as text; "" is none.
 type Range struct {
 	Min, Max                   string
 	ExclusiveMin, ExclusiveMax bool // the bound itself does not count

@@ -31,7 +31,7 @@ const (
 	Free
 )
 
-// Whitespace is what may stand between the parts of the text.
+// Whitespace says which blanks may stand between the parts of the text.
 type Whitespace int
 
 const (

@@ -64,7 +64,7 @@ type Node struct {
 	span uint32 // the nodes of the subtree, itself included; from bit 22 the depth
 }
 
-// None is what [Node.Token] returns for a node at which no token ends.
+// None is the result of [Node.Token] for a node at which no token ends.
 const None = 1<<24 - 1
 
 // Byte returns the byte that leads to the node.

@@ -163,7 +163,7 @@ func (b *Builder) ScaledBoth(to, from string, w, bias float32, out, in int) {
 	}
 }
 
-// Decay is what a folder has as the logarithm of a rate: -exp(x), rounded once, with the same bits on every machine.
+// Decay turns the logarithm of a rate, as a folder has it, into the rate: -exp(x), rounded once, with the same bits on every machine.
 func Decay(_ int, x float32) float32 {
 	const ln2high, ln2low = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 	if !(x > -80 && x < 80) {

@@ -56,7 +56,7 @@ type Model struct {
 	File     string // the path of a file in the repository; "": the tag decides
 }
 
-// Result is what was pulled.
+// Result describes a model that was pulled.
 type Result struct {
 	Path     string   // for opening: the first file, or the folder
 	Files    []string // all files, in the snapshot

@@ -88,7 +88,7 @@ type Registry struct {
 	Insecure bool // http instead of https; for loopback hosts http is always used
 }
 
-// Result is what was pulled.
+// Result describes a model that was pulled.
 type Result struct {
 	Path     string // of the model's weights
 	Files    []string

@@ -45,7 +45,7 @@ func (c *Cache) Close() error { return c.Root.Close() }
 // Path returns the path of a file of the cache.
 func (c *Cache) Path(name string) string { return filepath.Join(c.Dir, filepath.FromSlash(name)) }
 
-// Removed is what was removed from a cache.
+// Removed lists the files that were removed from a cache.
 type Removed struct {
 	Files []string // names in the cache
 	Freed int64    // bytes

@@ -34,7 +34,7 @@ func Script(shell string) (string, error) {
 // Candidate is a word that may stand at the cursor, with what it means.
 type Candidate struct{ Word, Help string }
 
-// Answer is what may stand at the cursor.
+// Answer lists the words that may stand at the cursor.
 type Answer struct {
 	Candidates []Candidate
 	Files      bool // names of files may stand there too

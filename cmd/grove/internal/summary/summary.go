@@ -74,6 +74,9 @@ func (s Summary) String() string {
 		drafts += "; "
 	}
 	for i, a := range s.Attempts {
+		if a.Perplexity > 0 {
+			continue // WriteSuggestions has its line
+		}
 		drafts += fmt.Sprintf("sample %d of %d: %d tokens%s; ", i+1, len(s.Attempts), a.Tokens, map[bool]string{true: ", ended"}[a.Ended])
 	}
 	advice := ""

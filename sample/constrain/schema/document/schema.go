@@ -22,7 +22,7 @@ const (
 // Unlimited stands for a maximum that is not there.
 const Unlimited = math.MaxInt32
 
-// Schema is what the keywords of a schema say. Fields are as the keywords, and empty where there is none.
+// Schema has the values of a schema's keywords. Fields are as the keywords, and empty where there is none.
 type Schema struct {
 	// ID is its place in Document.Schemas.
 	ID int32
