@@ -129,7 +129,7 @@ func TestExits(t *testing.T) {
 			if len(mean) != 4 || !(math.Abs(float64(mean[3])-sum) <= 1e-5*(1+math.Abs(sum))) {
 				t.Errorf("the mean of heads is %v, want %v as value 3", mean, sum)
 			}
-			if _, err := m.Embed(t.Context(), "x", grove.EmbedOptions{Exit: 1, Dimensions: wide + 1}); err == nil || !strings.Contains(err.Error(), "6 dimensions") {
+			if _, err := m.Embed(t.Context(), "x", grove.EmbedOptions{Exit: 1, Dimensions: wide + 1}); err == nil || !strings.Contains(err.Error(), "dimensions is 6") {
 				t.Errorf("more dimensions than the head has: %v", err)
 			}
 		})

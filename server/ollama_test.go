@@ -251,7 +251,7 @@ func TestOllamaRefused(t *testing.T) {
 		{"POST", "/api/generate", `{"prompt":"a","suffix":"b","think":"low"}`, 400, "think"},
 		{"POST", "/api/generate", `{"prompt":"a","raw":true,"system":"b"}`, 400, "system"},
 		{"POST", "/api/chat", `{` + hi + `,"options":{"timings_per_token":true}}`, 400, "timings_per_token"},
-		{"POST", "/api/embed", `{"input":"a","dimensions":257}`, 400, "vectors of the model have 1 to "},
+		{"POST", "/api/embed", `{"input":"a","dimensions":257}`, 400, "it must be from 1 to "},
 		{"POST", "/api/embed", `{}`, 400, "input"},
 		{"POST", "/api/show", `{}`, 400, "model"},
 		{"POST", "/api/show", `{"model":"../../etc/passwd"}`, 404, "passwd"},

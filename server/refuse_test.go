@@ -129,7 +129,7 @@ func TestRefused(t *testing.T) {
 		{"/detokenize", `{"tokens":[-1]}`, 400, "tokens", "-1"},
 		{"/detokenize", `{"tokens":[4096]}`, 400, "tokens", "4096"},
 		{"/v1/embeddings", `{}`, 400, "input", "missing"},
-		{"/v1/embeddings", `{"input":"a","dimensions":257}`, 400, "", "vectors of the model have 1 to "},
+		{"/v1/embeddings", `{"input":"a","dimensions":257}`, 400, "", "it must be from 1 to "},
 		{"/v1/embeddings", `{"input":"a","encoding_format":"hex"}`, 400, "encoding_format", "hex"},
 		{"/v1/embeddings", `{"input":` + long + `}`, 400, "input", "256"},
 		{"/v1/embeddings", `{"input":[]}`, 400, "input", "empty list"},

@@ -117,7 +117,7 @@ func TestReadings(t *testing.T) {
 		}
 	}
 	for fields, message := range map[string]string{
-		`"layers":[3]`: "layer 3: there are 3, from 0", `"mask":"most"`: `mask \"most\" is not known`, `"exit":4`: "it must be 1 to 3", `"dimensions":65`: "vectors of the model have 1 to 64",
+		`"layers":[3]`: "layer 3: there are 3, from 0", `"mask":"most"`: `mask \"most\" is not known`, `"exit":4`: "it must be 1 to 3", `"dimensions":65`: "it must be from 1 to 64",
 		`"layers":[1.5]`: "layers",
 	} {
 		if status, text, _ := s.do(t, "POST", "/v1/embeddings", `{"input":"x",`+fields+`}`); status != 400 || !strings.Contains(text, message) {
