@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"reflect"
 	"strings"
@@ -75,8 +76,12 @@ func run(args []string) (code int) {
 		}
 	}()
 	parser := kong.Must(&commands{}, append(options(), alone(args))...)
-	args, err := arguments.Rewrite(parser.Model, args, os.Stderr)
+	given := args
+	args, err := arguments.Rewrite(parser.Model, given, os.Stderr)
 	if err != nil {
+		if _, hint := arguments.Rewrite(kong.Must(&commands{}, options()...).Model, given, io.Discard); hint != nil {
+			err = hint // which names the commands that have an unknown flag
+		}
 		return exit.Report(os.Stderr, err)
 	}
 	command, err := parser.Parse(args)
