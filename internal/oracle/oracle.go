@@ -10,7 +10,7 @@ import (
 	"grove/weights/tensor"
 )
 
-// Model is a model file whose weights are converted to float64 when they are used.
+// Model is a model file whose weights are converted to float64 when they are first used. One goroutine at a time may use it.
 type Model struct {
 	Long   bool   // rotates by the long ones of two sets of factors
 	Source []int  // what an encoder-decoder has read
@@ -18,8 +18,9 @@ type Model struct {
 	Full   []bool // layers of a decoder in which all tokens see each other; nil: none
 	Half   bool   // looks GELU up in a table of half floats, as llama.cpp does; of gemma3n and gemma4
 
-	file *gguf.File
-	arch string
+	file    *gguf.File
+	arch    string
+	tensors map[string]weights // that were used
 }
 
 // forwards are the architectures. Each returns the logits of every token of a text, or its final stream where the
@@ -67,7 +68,7 @@ func New(f *gguf.File) (*Model, error) {
 	if forwards[arch] == nil {
 		return nil, fmt.Errorf("oracle: architecture %q is not known", arch)
 	}
-	return &Model{file: f, arch: arch}, nil
+	return &Model{file: f, arch: arch, tensors: map[string]weights{}}, nil
 }
 
 // Forward computes a text and returns for each token its logits, or for an encoder its final stream. It
@@ -80,8 +81,12 @@ type weights struct {
 	v  []float64
 }
 
+// tensor returns a tensor, which callers do not change.
 func (m *Model) tensor(format string, args ...any) weights {
 	name := fmt.Sprintf(format, args...)
+	if w, ok := m.tensors[name]; ok {
+		return w
+	}
 	view, ok := m.file.Tensor(name)
 	if !ok {
 		panic("oracle: no tensor " + name)
@@ -94,6 +99,7 @@ func (m *Model) tensor(format string, args ...any) weights {
 	for i, x := range f {
 		w.v[i] = float64(x)
 	}
+	m.tensors[name] = w
 	return w
 }
 
