@@ -217,7 +217,10 @@ func checkAdapters(t *testing.T, spec Spec, typ tensor.Type) {
 			t.Error(err)
 		}
 		for set := range want {
-			for _, chunk := range []int{3, 33, 70} {
+			for i, chunk := range []int{3, 33, 70} {
+				if !long && (n+set)%3 != i { // by turns
+					continue
+				}
 				if err := Equal(fmt.Sprintf("config %d, set %d, chunks of %d", n, set, chunk), r.adapted(set, texts[set], chunk), want[set]); err != nil {
 					t.Error(err)
 				}
