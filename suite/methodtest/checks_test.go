@@ -144,8 +144,8 @@ func appends(s *subject) error {
 
 // contextEnd fills the context, which ends inside of drafts.
 func contextEnd(s *subject) error {
-	for _, p := range s.samplings() {
-		for n := 45; n < 60; n += 2 {
+	for n := 45; n < 60; n += 2 {
+		for _, p := range s.turn(n / 2) {
 			if err := s.compare("the context's end", engine.Config{Context: n}, p, eager, []move{{s.prompt(), 100}}); err != nil {
 				return err
 			}
@@ -156,8 +156,8 @@ func contextEnd(s *subject) error {
 
 // smallSteps leaves little room for drafts.
 func smallSteps(s *subject) error {
-	for _, p := range s.samplings() {
-		for _, chunk := range []int{1, 2, 5} {
+	for i, chunk := range []int{1, 2, 5} {
+		for _, p := range s.turn(i) {
 			if err := s.compare("small steps", engine.Config{Chunk: chunk}, p, eager, []move{{s.prompt(), 60}}); err != nil {
 				return err
 			}
@@ -168,8 +168,8 @@ func smallSteps(s *subject) error {
 
 // edges begins with texts of one token, and of the first and last tokens of the vocabulary.
 func edges(s *subject) error {
-	for _, p := range s.samplings() {
-		for _, text := range [][]token.ID{{0}, {vocabulary - 1}, {0, 0, 0, 0}, {vocabulary - 1, 0, vocabulary - 1, 0, vocabulary - 1}} {
+	for i, text := range [][]token.ID{{0}, {vocabulary - 1}, {0, 0, 0, 0}, {vocabulary - 1, 0, vocabulary - 1, 0, vocabulary - 1}} {
+		for _, p := range s.turn(i) {
 			if err := s.compare(fmt.Sprintf("behind %v", text), engine.Config{}, p, eager, []move{{text, 40}}); err != nil {
 				return err
 			}
@@ -385,7 +385,7 @@ func memory(s *subject) error {
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapAlloc)
 	}
-	const texts, warm = 90, 30
+	const texts, warm, most = 60, 30, 2 << 10 // bytes of each text
 	before := int64(0)
 	for i := range texts {
 		if i == warm {
@@ -402,7 +402,7 @@ func memory(s *subject) error {
 	}
 	grown := heap() - before
 	runtime.KeepAlive(d)
-	if grown > 128<<10 {
+	if grown > most*(texts-warm) {
 		return fmt.Errorf("%d texts leave %d bytes behind", texts-warm, grown)
 	}
 	return nil

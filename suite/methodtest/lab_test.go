@@ -27,6 +27,9 @@ const (
 	length     = 400 // of the context
 )
 
+// long says that every check meets every model and sampling, and that distributions are compared with many texts; the project's CI sets it.
+var long = os.Getenv("GROVE_LONG") != ""
+
 // few texts show a fault; many show that there is none.
 const few = 400
 
@@ -59,7 +62,7 @@ func newLab(tb testing.TB) *lab {
 func labOf(tb testing.TB, open func(l *lab, seed uint64) model.Model) *lab {
 	tb.Helper()
 	l := &lab{tb: tb, pool: par.New(1), two: par.New(2), draws: few, texts: map[string]outcome{}}
-	if os.Getenv("GROVE_LONG") != "" {
+	if long {
 		l.draws = 10_000
 	}
 	tb.Cleanup(l.pool.Close)

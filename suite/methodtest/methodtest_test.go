@@ -43,7 +43,7 @@ var recurrent = []struct {
 	{"alone", func(l *lab, seed uint64) model.Model { return l.recurrent(modeltest.Recurrent{Seed: seed}) }},
 }
 
-// TestRecurrentMethods runs the suite of every exact method on a model with recurrent layers, by turns; the long run on each of them.
+// TestRecurrentMethods runs half of the suite of every exact method on a model with recurrent layers, by turns; the long run all of it on each.
 func TestRecurrentMethods(t *testing.T) {
 	labs := make([]*lab, len(recurrent))
 	for m, r := range recurrent {
@@ -51,20 +51,20 @@ func TestRecurrentMethods(t *testing.T) {
 	}
 	for n, info := range method.All() {
 		for m, r := range recurrent {
-			if info.Grade == method.Exact && (m == n%len(recurrent) || os.Getenv("GROVE_LONG") != "") {
-				t.Run(info.Name+"/"+r.name, func(t *testing.T) { suite(t, labs[m], info) })
+			if info.Grade == method.Exact && (m == n%len(recurrent) || long) {
+				t.Run(info.Name+"/"+r.name, func(t *testing.T) { share(t, labs[m], info, n/len(recurrent), 2) })
 			}
 		}
 	}
 }
 
-// TestSources runs the suite on an encoder-decoder, with the exact methods that need no second model.
+// TestSources runs half of the suite on an encoder-decoder, by turns, with the exact methods that need no second model; the long run all of it.
 func TestSources(t *testing.T) {
 	l := newLab(t)
 	l.target = l.model(modeltest.Spec{Arch: "t5", KVHeads: 4, Seed: 9})
-	for _, info := range method.All() {
+	for n, info := range method.All() {
 		if info.Grade == method.Exact && info.Kind != method.KindModel {
-			t.Run(info.Name, func(t *testing.T) { suite(t, l, info) })
+			t.Run(info.Name, func(t *testing.T) { share(t, l, info, n, 2) })
 		}
 	}
 }

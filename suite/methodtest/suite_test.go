@@ -17,8 +17,14 @@ import (
 )
 
 // suite runs every check on a method, with the models of a lab that other methods share.
-func suite(t *testing.T, l *lab, info method.Info) {
-	for _, c := range checks {
+func suite(t *testing.T, l *lab, info method.Info) { share(t, l, info, 0, 1) }
+
+// share is suite with one of every other checks, from the first one on; the long run does all.
+func share(t *testing.T, l *lab, info method.Info, first, every int) {
+	for i, c := range checks {
+		if !long && (i+first)%every != 0 {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			if err := c.run(&subject{lab: l, info: info, ctx: t.Context()}); err != nil {
 				t.Error(err)
@@ -63,6 +69,15 @@ func (s *subject) samplings() []sample.Params {
 		return all[:1]
 	}
 	return all
+}
+
+// turn returns one of the samplings, by turns over a check's cases and the methods; the long run takes each with every case.
+func (s *subject) turn(i int) []sample.Params {
+	all := s.samplings()
+	if long {
+		return all
+	}
+	return all[(i+len(s.info.Name))%len(all):][:1]
 }
 
 // open opens the method for an engine.
