@@ -115,7 +115,8 @@ func alone(args []string) kong.Option {
 	var others []string
 	found := false
 	for f := range reflect.TypeFor[commands]().Fields() {
-		command := len(args) > 0 && strings.ToLower(f.Name) == args[0] && f.Tag.Get("passthrough") == "" && args[0] != "completion"
+		_, passes := f.Tag.Lookup("passthrough")
+		command := len(args) > 0 && strings.ToLower(f.Name) == args[0] && !passes && args[0] != "completion"
 		if found = found || command; !command && !f.Anonymous {
 			others = append(others, f.Name)
 		}
