@@ -342,8 +342,13 @@ func TestMatMulNonFinite(t *testing.T) {
 func TestPackAndRow(t *testing.T) {
 	for _, f := range formats {
 		t.Run(f.Type.String(), func(t *testing.T) {
-			rnd := newRand(17)
+			rnd, seen := newRand(17), map[[3]int]bool{}
 			sweep(f, func(out, k, n int) {
+				shape := [3]int{out, k, n % 2} // the number of rows changes nothing here
+				if seen[shape] {
+					return
+				}
+				seen[shape] = true
 				src := weights(rnd, f.Type, out, k, n%2 == 0)
 				values := make([]float32, out*k)
 				if err := tensor.Unpack(f.Type, values, src); err != nil {
