@@ -14,8 +14,8 @@ import (
 // Constraint says which texts are legal answers; see [Request.Constraint]. The same one may serve any number of requests.
 type Constraint = constrain.Spec
 
-// Ahead lets a [Constraint] look ahead: it names a file of package distill, and the tokens that an answer may have.
-type Ahead = constrain.Ahead
+// Lookahead lets a [Constraint] look ahead: it names a file of package distill, and the tokens that an answer may have.
+type Lookahead = constrain.Lookahead
 
 // SpecError reports a [Constraint] that makes no sense, is beyond a limit, or cannot be had with a model's vocabulary.
 type SpecError = constrain.SpecError
@@ -86,7 +86,7 @@ func (g *Generation) constrain() error {
 		if r.PromptIDs != nil || r.Suffix != nil || g.model.model.Info().Source != nil {
 			return &OptionError{Err: errors.New("grove: Request.Heal: the prompt is tokens or a source, or has a suffix; only the end of a text is healed")}
 		}
-		if r.Constraint != nil && r.Constraint.Ahead != nil {
+		if r.Constraint != nil && r.Constraint.Lookahead != nil {
 			return &OptionError{Err: errors.New("grove: Request.Heal: the constraint looks ahead, and its hidden Markov model knows no text that begins inside a prompt")}
 		}
 		var left int

@@ -48,7 +48,7 @@ type Request struct {
 	Constraint *Constraint
 	// Heal takes back up to four tokens at the end of Prompt where a longer token could stand in their place, and lets the
 	// answer begin with their text, which is not reported again. A prompt that ends in the middle of a word, or with a blank, is then continued
-	// as a text is. Beside Constraint.Ahead it is an [*OptionError].
+	// as a text is. Beside Constraint.Lookahead it is an [*OptionError].
 	Heal   bool
 	Prefix bool // the prompt's tokens see each other, as a prefix LM has it; it must fit in a step ([Options.Chunk])
 

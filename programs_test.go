@@ -160,7 +160,7 @@ func TestAhead(t *testing.T) {
 	}
 	c := grove.Constraint{Regex: `[a-z]+\(\) (error|string|int) \{\n`}
 	ahead, legal := c, regexp.MustCompile("^"+c.Regex+"$")
-	ahead.Ahead = &grove.Ahead{Model: h, Tokens: 12}
+	ahead.Lookahead = &grove.Lookahead{Model: h, Tokens: 12}
 	other := 0
 	for seed := range uint64(12) {
 		var texts []string
@@ -190,10 +190,10 @@ func TestAhead(t *testing.T) {
 		t.Error("looking ahead changes no text")
 	}
 	for name, bad := range map[string]grove.Constraint{
-		"no model": {Regex: "a", Ahead: &grove.Ahead{Tokens: 4}}, "no tokens": {Regex: "a", Ahead: &grove.Ahead{Model: h}},
-		"a schema":  {Schema: []byte("{}"), Ahead: &grove.Ahead{Model: h, Tokens: 4}},
-		"a check":   {Check: func([]byte) bool { return true }, Ahead: &grove.Ahead{Model: h, Tokens: 4}},
-		"a trigger": {Regex: "a", Triggers: []string{"a"}, Ahead: &grove.Ahead{Model: h, Tokens: 4}},
+		"no model": {Regex: "a", Lookahead: &grove.Lookahead{Tokens: 4}}, "no tokens": {Regex: "a", Lookahead: &grove.Lookahead{Model: h}},
+		"a schema":  {Schema: []byte("{}"), Lookahead: &grove.Lookahead{Model: h, Tokens: 4}},
+		"a check":   {Check: func([]byte) bool { return true }, Lookahead: &grove.Lookahead{Model: h, Tokens: 4}},
+		"a trigger": {Regex: "a", Triggers: []string{"a"}, Lookahead: &grove.Lookahead{Model: h, Tokens: 4}},
 		"no checks": {Regex: "a", Weights: true},
 	} {
 		var spec *grove.SpecError
@@ -201,7 +201,7 @@ func TestAhead(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	healed := grove.Request{Prompt: "func ma", Heal: true, Constraint: &grove.Constraint{Regex: "a", Ahead: &grove.Ahead{Model: h, Tokens: 4}}}
+	healed := grove.Request{Prompt: "func ma", Heal: true, Constraint: &grove.Constraint{Regex: "a", Lookahead: &grove.Lookahead{Model: h, Tokens: 4}}}
 	var option *grove.OptionError
 	if _, err := m.Generate(t.Context(), healed); !errors.As(err, &option) || !strings.Contains(err.Error(), "Request.Heal: the constraint looks ahead") {
 		t.Errorf("a prompt that is healed: %v", err)

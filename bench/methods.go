@@ -256,8 +256,8 @@ func hindsight(s engine.SpecStats, c *grove.Cost, depth int) float64 {
 	drafting := s.Drafting.Seconds() / float64(s.Rounds)
 	expected := 1.0
 	one := c.Seconds(plan.StepSize{Rows: 1, Depth: depth, Logits: 1})
-	for n := 1; n <= len(s.Hit); n++ {
-		expected += float64(s.Hit[n-1]) / float64(s.Rounds)
+	for n := 1; n <= len(s.AcceptedByRank); n++ {
+		expected += float64(s.AcceptedByRank[n-1]) / float64(s.Rounds)
 		best = max(best, expected*one/(c.Seconds(plan.StepSize{Rows: n + 1, Depth: depth, Logits: n + 1})+drafting))
 	}
 	return best

@@ -110,7 +110,7 @@ func (m *Model) speedTests(o SpeedOptions) []speedTest {
 // shares compares the steps of 1 and of 64 rows with the limits of the machine.
 func (m *Model) shares(r *SpeedReport) {
 	info := m.model.Info()
-	idle := (info.Experts - info.Used) * info.ExpertBytes * info.Mixtures
+	idle := (info.Experts - info.ExpertsPerToken) * info.ExpertBytes * info.Mixtures
 	read := float64(info.Bytes - info.IdleBytes - idle)
 	work := float64(info.Params-info.IdleParams) * read / float64(info.Bytes-info.IdleBytes)
 	if one, ok := r.find(1); ok {

@@ -42,7 +42,7 @@ func testRows(t *testing.T, run func(x *Exec, a Buf) Buf, want func(v float64) f
 	for _, threads := range []int{1, 2} {
 		pool := par.New(threads)
 		defer pool.Close()
-		cache, err := kv.New(kv.Config{Layers: []kv.Layer{{KVHeads: 1, Size: 4}}, Context: 64, Tokens: 64, Seqs: 1, Scratch: 64})
+		cache, err := kv.New(kv.Config{Layers: []kv.Layer{{KVHeads: 1, KeySize: 4}}, Context: 64, Tokens: 64, Seqs: 1, Scratch: 64})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -41,7 +41,7 @@ func BenchmarkAttend(b *testing.B) {
 	for _, typ := range []tensor.Type{tensor.F32, tensor.F16, tensor.Q8_0} {
 		config := kv.Config{Type: typ, Context: 4608, Tokens: 4608, Seqs: 1, Scratch: 512}
 		for range layers {
-			config.Layers = append(config.Layers, kv.Layer{KVHeads: kvHeads, Size: size})
+			config.Layers = append(config.Layers, kv.Layer{KVHeads: kvHeads, KeySize: size})
 		}
 		cache, err := kv.New(config)
 		if err != nil {
@@ -104,7 +104,7 @@ func BenchmarkAttendShared(b *testing.B) {
 		for _, pages := range []string{"shared", "own"} {
 			config := kv.Config{Type: typ, Context: 4096, Tokens: seqs * depth, Seqs: seqs, Scratch: 64}
 			for range layers {
-				config.Layers = append(config.Layers, kv.Layer{KVHeads: kvHeads, Size: size})
+				config.Layers = append(config.Layers, kv.Layer{KVHeads: kvHeads, KeySize: size})
 			}
 			cache, err := kv.New(config)
 			if err != nil {

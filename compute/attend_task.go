@@ -134,7 +134,7 @@ func (t *attendTask) begin(c Attention, q, dst Buf) {
 	t.layer = x.Cache.Config().Layers[x.Cache.KeysLayer(c.Layer)]
 	if t.cross {
 		h := x.Cache.Config().Layers[c.Layer].Cross
-		t.layer = kv.Layer{KVHeads: h.KVHeads, Size: h.Size, Value: h.Value}
+		t.layer = kv.Layer{KVHeads: h.KVHeads, KeySize: h.KeySize, ValueSize: h.ValueSize}
 	}
 	t.size, t.group = t.layer.HeadSize(), c.Heads/t.layer.KVHeads
 	t.rows = tileRows

@@ -19,7 +19,7 @@ func TestTilesKeepBits(t *testing.T) {
 	for _, typ := range []tensor.Type{tensor.F32, tensor.F16, tensor.Q8_0} {
 		for _, depth := range []int{1, 64, 150} {
 			for _, window := range []int{0, 50, 100} {
-				layer := kv.Layer{KVHeads: kvHeads, Size: size}
+				layer := kv.Layer{KVHeads: kvHeads, KeySize: size}
 				if window > 0 {
 					layer.Keeps = kv.Window(window)
 				}
@@ -49,7 +49,7 @@ func attended(t *testing.T, config kv.Config, threads, depth int, c Attention, a
 	}
 	pool := par.New(threads)
 	defer pool.Close()
-	size, kvHeads := config.Layers[0].Size, config.Layers[0].KVHeads
+	size, kvHeads := config.Layers[0].KeySize, config.Layers[0].KVHeads
 	x := NewExec(cache, pool, size, config.Scratch)
 	s := cache.NewSeq("")
 	var out []float32

@@ -70,7 +70,7 @@ func TestBiases(t *testing.T) {
 	for name, b := range biases(t, heads, false) {
 		for _, typ := range []tensor.Type{tensor.F32, tensor.Q8_0} {
 			for _, window := range []int{0, 70} {
-				layer := kv.Layer{KVHeads: kvHeads, Size: size}
+				layer := kv.Layer{KVHeads: kvHeads, KeySize: size}
 				if window > 0 {
 					layer.Keeps = kv.Window(window)
 				}
@@ -137,7 +137,7 @@ func TestBiasesOfBlocks(t *testing.T) {
 	pool := par.New(2)
 	defer pool.Close()
 	for name, b := range biases(t, heads, true) {
-		cache, err := kv.New(kv.Config{Type: tensor.F32, Context: 256, Tokens: 256, Seqs: 1, Scratch: 256, Layers: []kv.Layer{{KVHeads: heads, Size: size}}})
+		cache, err := kv.New(kv.Config{Type: tensor.F32, Context: 256, Tokens: 256, Seqs: 1, Scratch: 256, Layers: []kv.Layer{{KVHeads: heads, KeySize: size}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +202,7 @@ func TestBiasesRefused(t *testing.T) {
 	for _, c := range []Attention{
 		{Heads: 2, Scale: 1, Slopes: weight.Ones(3)}, {Heads: 2, Scale: 1, Relative: relative}, {Heads: 2, Scale: 1, Softcap: 1, Slopes: weight.Ones(2)},
 	} {
-		cache, err := kv.New(kv.Config{Type: tensor.F32, Context: 64, Tokens: 64, Seqs: 1, Scratch: 64, Layers: []kv.Layer{{KVHeads: 2, Size: 4}}})
+		cache, err := kv.New(kv.Config{Type: tensor.F32, Context: 64, Tokens: 64, Seqs: 1, Scratch: 64, Layers: []kv.Layer{{KVHeads: 2, KeySize: 4}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -53,7 +53,7 @@ func TestElements(t *testing.T) {
 func TestMulHeads(t *testing.T) {
 	pool := par.New(1)
 	defer pool.Close()
-	cache, err := kv.New(kv.Config{Layers: []kv.Layer{{KVHeads: 1, Size: 4}}, Context: 64, Tokens: 64, Seqs: 1, Scratch: 64})
+	cache, err := kv.New(kv.Config{Layers: []kv.Layer{{KVHeads: 1, KeySize: 4}}, Context: 64, Tokens: 64, Seqs: 1, Scratch: 64})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestMulHeads(t *testing.T) {
 func TestGatesRefuse(t *testing.T) {
 	pool := par.New(1)
 	defer pool.Close()
-	cache, err := kv.New(kv.Config{Layers: []kv.Layer{{KVHeads: 1, Size: 4}}, Context: 64, Tokens: 64, Seqs: 1, Scratch: 64})
+	cache, err := kv.New(kv.Config{Layers: []kv.Layer{{KVHeads: 1, KeySize: 4}}, Context: 64, Tokens: 64, Seqs: 1, Scratch: 64})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func toyConfig(c kv.Config) kv.Config {
 	for l, ops := range toyLayers {
 		layer := kv.Layer{}
 		if keeps, ok := toyKeys[l]; ok {
-			layer = kv.Layer{KVHeads: 1, Size: 4, Keeps: keeps}
+			layer = kv.Layer{KVHeads: 1, KeySize: 4, Keeps: keeps}
 		}
 		for _, o := range ops {
 			layer.States = append(layer.States, kv.State{Parts: o.parts, Size: o.size, Record: o.Record()})

@@ -17,7 +17,7 @@ import (
 // step runs forward on n rows of one sequence with a cache of one layer.
 func step(t *testing.T, pool *par.Pool, width, n int, want forest.Want, forward func(x *Exec)) (*Exec, error) {
 	t.Helper()
-	cache, err := kv.New(kv.Config{Layers: []kv.Layer{{KVHeads: 1, Size: 4}}, Context: 64, Tokens: 64, Seqs: 1, Scratch: 64})
+	cache, err := kv.New(kv.Config{Layers: []kv.Layer{{KVHeads: 1, KeySize: 4}}, Context: 64, Tokens: 64, Seqs: 1, Scratch: 64})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func newSourced(t *testing.T, typ tensor.Type, threads, rows int) *sourced {
 	t.Cleanup(pool.Close)
 	cache, err := kv.New(kv.Config{
 		Type: typ, Context: 256, Tokens: 1024, Seqs: 4, Scratch: 64,
-		Layers: []kv.Layer{{KVHeads: 1, Size: 32, Cross: kv.Heads{KVHeads: 2, Size: 32, Value: 64}}},
+		Layers: []kv.Layer{{KVHeads: 1, KeySize: 32, Cross: kv.Heads{KVHeads: 2, KeySize: 32, ValueSize: 64}}},
 	})
 	if err != nil {
 		t.Fatal(err)

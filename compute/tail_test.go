@@ -13,8 +13,8 @@ import (
 // TestTail counts the rows that run each layer of a model whose last layers keep nothing: rows that want something of them, or that stop early
 // and may be resumed, run them.
 func TestTail(t *testing.T) {
-	own := kv.Layer{KVHeads: 1, Size: 4}
-	shared := kv.Layer{KVHeads: 1, Size: 4, Keeps: kv.Share(0)}
+	own := kv.Layer{KVHeads: 1, KeySize: 4}
+	shared := kv.Layer{KVHeads: 1, KeySize: 4, Keeps: kv.Share(0)}
 	state := kv.Layer{States: []kv.State{{Parts: 1, Size: 4, Record: 4}}}
 	all, hidden := forest.Row{}, forest.Layers{}.With(0)
 	stops := forest.Row{To: 3}

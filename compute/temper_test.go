@@ -17,7 +17,7 @@ func TestTemper(t *testing.T) {
 		first := threads - 1
 		pool := par.New(threads)
 		defer pool.Close()
-		cache, err := kv.New(kv.Config{Layers: []kv.Layer{{KVHeads: 1, Size: 4}}, Context: 64, Tokens: 64, Seqs: 1, Scratch: 64})
+		cache, err := kv.New(kv.Config{Layers: []kv.Layer{{KVHeads: 1, KeySize: 4}}, Context: 64, Tokens: 64, Seqs: 1, Scratch: 64})
 		if err != nil {
 			t.Fatal(err)
 		}

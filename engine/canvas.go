@@ -35,10 +35,10 @@ func (s *Sequence) hold(ctx context.Context, n int) error {
 	}
 	s.round.forget()
 	err := s.do(ctx, &claim{s, func() (step.Need, error) {
-		if s.trunk.Lost {
+		if s.trunk.Preempted {
 			s.known = 0
 		}
-		return step.Need{Ahead: n}, nil
+		return step.Need{PageTokens: n}, nil
 	}})
 	if err == nil {
 		err = s.flush(ctx)

@@ -148,7 +148,7 @@ func TestResumed(t *testing.T) {
 				rows = append(rows, method.Row{Row: forest.Row{ID: id, To: exit, Want: forest.Want{Logits: true}}, After: len(rows)})
 			}
 			got, err := d.own.Grow(context.Background(), rows)
-			if errors.Is(err, method.ErrLost) {
+			if errors.Is(err, method.ErrPreempted) {
 				return
 			}
 			if err != nil {
@@ -188,7 +188,7 @@ func TestVectorRows(t *testing.T) {
 				{Row: forest.Row{Mix: []forest.Weighted{{ID: 3, Weight: 0.5}, {ID: 9, Weight: 0.5}}, Want: forest.Want{Top: 1}}, After: 1},
 			}
 			got, err := d.own.Grow(context.Background(), rows)
-			if errors.Is(err, method.ErrLost) {
+			if errors.Is(err, method.ErrPreempted) {
 				return
 			}
 			if err != nil {
@@ -594,7 +594,7 @@ func TestLent(t *testing.T) {
 				return method.Row{Row: r}
 			}
 			got, err := d.own.Grow(ctx, []method.Row{row(forest.Row{ID: d.h.Last(0)})})
-			if errors.Is(err, method.ErrLost) {
+			if errors.Is(err, method.ErrPreempted) {
 				return
 			}
 			if err != nil {

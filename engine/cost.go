@@ -65,7 +65,7 @@ func (e *Engine) tune(ctx context.Context, budget time.Duration) (*Cost, error) 
 	info := e.steps.Model.Info()
 	z := plan.Sizes{Tokens: e.vocab, Layers: e.steps.Cache.Forest.Layers(), Rows: min(e.Context(), e.steps.Chunk), Context: e.Context()}
 	// An expert is read at the rate of a step of one row, which is the rate of memory.
-	read := info.Bytes - info.IdleBytes - info.ExpertBytes*(info.Experts-info.Used)*info.Mixtures
+	read := info.Bytes - info.IdleBytes - info.ExpertBytes*(info.Experts-info.ExpertsPerToken)*info.Mixtures
 	z.Expert = float64(info.ExpertBytes) / float64(max(1, read))
 	c, err := plan.Tune(z, budget, func(p Probe) (float64, int, error) {
 		seconds, touched, err := e.Probe(ctx, p, 1)

@@ -17,7 +17,7 @@ import (
 )
 
 // Drafting is a set of methods opened for an engine.
-type Drafting = drafting.Set
+type Drafting = drafting.Methods
 
 // SpecStats has the counts and times of a sequence's drafting.
 type SpecStats = plan.Stats
@@ -79,7 +79,7 @@ func (e *Engine) vocabularyPath(draft *Engine) (string, error) {
 	return vocabulary.Path(target, of)
 }
 
-// Replay follows an answer on record as if the model had given it; see [drafting.Set.Replay].
+// Replay follows an answer on record as if the model had given it; see [drafting.Methods.Replay].
 func (e *Engine) Replay(ctx context.Context, d *Drafting, c *Cost, prompt, output, prediction []token.ID) (st SpecStats, plain time.Duration, err error) {
 	return d.Replay(ctx, c, e.steps.Experts, e.vocab, prompt, output, prediction)
 }
@@ -138,7 +138,7 @@ func (s *Sequence) SetRule(r verify.Rule) error {
 	if s.drafts == nil || r.New == nil {
 		return nil
 	}
-	if err := s.drafts.Set().CheckRule(r); err != nil {
+	if err := s.drafts.Methods().CheckRule(r); err != nil {
 		return err
 	}
 	s.drafts.SetRule(r)

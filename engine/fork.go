@@ -55,7 +55,7 @@ func (s *Sequence) Fork(sampleIndex int) (*Sequence, error) {
 	copy(f.logits, s.logits)
 	err := s.forkTrunk(f)
 	if err == nil && s.drafts != nil {
-		if err = f.SetDrafting(s.drafts.Set(), s.drafts.History.Prediction); err == nil {
+		if err = f.SetDrafting(s.drafts.Methods(), s.drafts.History.Prediction); err == nil {
 			err = f.SetRule(s.drafts.Rule)
 		}
 	}
@@ -87,7 +87,7 @@ func (s *Sequence) forkTrunk(f *Sequence) error {
 	case err != nil:
 		return err
 	}
-	e.steps.Take(&f.trunk, seq)
+	e.steps.Bind(&f.trunk, seq)
 	return nil
 }
 

@@ -19,7 +19,7 @@ type grow struct {
 	behind  int       // tokens of the text that the own trunk lacks
 	rows    []method.Row
 	results []method.Result
-	store   compute.Kept
+	store   compute.Arena
 }
 
 // Len implements [method.Trunk].
@@ -48,7 +48,7 @@ func (g *grow) run(ctx context.Context, rows []method.Row) ([]method.Result, err
 	g.rows = rows
 	err := g.t.Do(ctx, g)
 	if g.rows = nil; err == step.ErrUnread {
-		err = fmt.Errorf("engine: %w", method.ErrLost)
+		err = fmt.Errorf("engine: %w", method.ErrPreempted)
 	}
 	return g.results, err
 }
@@ -75,12 +75,12 @@ func (g *grow) Need() (step.Need, error) {
 	}
 	n := g.t.Len()
 	if g.s != nil && n != len(g.s.text)-g.behind {
-		return step.Need{}, fmt.Errorf("engine: %w", method.ErrLost)
+		return step.Need{}, fmt.Errorf("engine: %w", method.ErrPreempted)
 	}
 	if g.s != nil && g.behind == 0 {
 		n += len(g.rows) // a canvas is committed without waiting
 	}
-	return step.Need{Rows: len(g.rows), Ahead: n, Near: n}, nil
+	return step.Need{Rows: len(g.rows), PageTokens: n, WindowTokens: n}, nil
 }
 
 // Place implements [step.Job].

@@ -46,11 +46,11 @@ func (s *Sequence) reuse() (step.Need, error) {
 	}
 	s.known = max(s.known, length)
 	n := len(s.text)
-	return step.Need{Prompt: n - length, Text: s.text, Ahead: s.ahead(), Near: min(n, length+s.e.steps.Chunk)}, nil
+	return step.Need{Prompt: n - length, Text: s.text, PageTokens: s.pageTokens(), WindowTokens: min(n, length+s.e.steps.Chunk)}, nil
 }
 
-// ahead returns for how many tokens the sequence reserves pages: of those that keep their pages, none waits for another.
-func (s *Sequence) ahead() int {
+// pageTokens returns for how many tokens the sequence reserves pages: of those that keep their pages, none waits for another.
+func (s *Sequence) pageTokens() int {
 	if s.trunk.Pinned {
 		return s.e.Context()
 	}

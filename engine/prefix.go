@@ -39,7 +39,7 @@ func (s *Sequence) lacks() (n step.Need, lacks bool) {
 	if s.prefix == 0 || s.trunk.Len() >= s.prefix {
 		return step.Need{}, false
 	}
-	return step.Need{Rows: s.prefix, Ahead: s.ahead(), Near: max(s.prefix, min(len(s.text), s.e.steps.Chunk))}, true
+	return step.Need{Rows: s.prefix, PageTokens: s.pageTokens(), WindowTokens: max(s.prefix, min(len(s.text), s.e.steps.Chunk))}, true
 }
 
 // cutPrefix sees to a text that is cut to n tokens: where the cut, or the token that is computed again, lies in the prefix, nothing of it

@@ -54,7 +54,7 @@ func (e *Engine) Probe(ctx context.Context, p Probe, times int) (seconds []float
 func (j *probe) Need() (step.Need, error) {
 	n := step.Need{Rows: j.what.Rows, Alone: true}
 	if j.trunk.Len() == 0 {
-		n.Take = func() error { return j.e.steps.Cache.Pad(j.trunk.Seq, j.what.Depth) }
+		n.TakePages = func() error { return j.e.steps.Cache.Pad(j.trunk.Seq, j.what.Depth) }
 	}
 	return n, nil
 }

@@ -103,8 +103,8 @@ func (r *round) Need() (step.Need, error) {
 		return n, err
 	}
 	p := &r.s.drafts.Plan
-	n.Ahead += p.MaxRun()
-	n.Near = min(n.Ahead, n.Near+p.MaxRun())
+	n.PageTokens += p.MaxRun()
+	n.WindowTokens = min(n.PageTokens, n.WindowTokens+p.MaxRun())
 	if n.Prompt > 1 { // its pages were taken: the text is computed anew up to its last token
 		n.Prompt--
 		return n, nil

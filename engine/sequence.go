@@ -220,7 +220,7 @@ func (s *Sequence) Drafted() bool { return s.round.taken > 0 && s.round.taken < 
 // Ended reports whether a stage lets nothing follow the text but its end, which then need not be drawn.
 func (s *Sequence) Ended() bool { return s.chain.Ended(s.state()) }
 
-// LogWeight returns the logarithm of the weight of the answer so far; false where no stage weighs it. See [sample.Weighted].
+// LogWeight returns the logarithm of the weight of the answer so far; false where no stage weighs it. See [sample.Weigher].
 func (s *Sequence) LogWeight() (float64, bool) { return s.chain.LogWeight(s.state()) }
 
 // state returns the state behind the tokens that were taken.
@@ -241,15 +241,15 @@ func (s *Sequence) add(id token.ID) {
 // to be computed again, and tokens that were drawn and not taken are forgotten. The caller holds the maker's lock.
 func (s *Sequence) settle() error {
 	r := &s.round
-	if r.taken > 0 && !s.trunk.Lost {
+	if r.taken > 0 && !s.trunk.Preempted {
 		if err := s.e.steps.Cache.Commit(s.trunk.Seq, r.path[r.taken-1]); err != nil {
 			return err
 		}
 		s.trunk.Drop() // drafts behind it
 	}
-	if s.trunk.Lost && s.drafts != nil {
-		s.drafts.Tree.Lost()
+	if s.trunk.Preempted && s.drafts != nil {
+		s.drafts.Tree.DropLive()
 	}
-	r.path, r.drawn, r.taken, s.trunk.Lost = r.path[:0], r.drawn[:0], 0, false
+	r.path, r.drawn, r.taken, s.trunk.Preempted = r.path[:0], r.drawn[:0], 0, false
 	return nil
 }

@@ -36,7 +36,7 @@ func (j *claim) Take(*step.Step) (bool, error) { j.s.trunk.Pinned = true; return
 // unpin lets others take the sequence's slot and pages again. The caller holds the maker's lock.
 func (s *Sequence) unpin(pinned bool) {
 	s.trunk.Pinned = pinned
-	s.e.steps.Happened()
+	s.e.steps.Notify()
 }
 
 // Save writes the text, and what the cache holds of it in full pages, to a file: all of it or nothing. Steps go on
@@ -55,7 +55,7 @@ func (s *Sequence) Save(path string) error {
 	e.steps.Lock()
 	defer e.steps.Unlock()
 	defer s.unpin(s.trunk.Pinned)
-	if s.trunk.Seq < 0 || s.trunk.Lost { // it takes over what the cache still has
+	if s.trunk.Seq < 0 || s.trunk.Preempted { // it takes over what the cache still has
 		e.steps.Unlock()
 		err := s.do(context.Background(), &claim{s, func() (step.Need, error) {
 			_, err := e.steps.Cache.Reuse(s.trunk.Seq, s.text)
@@ -129,7 +129,7 @@ func (s *Sequence) restore(ctx context.Context, path string) error {
 		if s.restored = have < n; !s.restored || err != nil { // what was computed here comes first
 			return step.Need{}, err
 		}
-		return step.Need{Take: func() error { return f.Take(s.trunk.Seq) }}, e.steps.Cache.Truncate(s.trunk.Seq, 0)
+		return step.Need{TakePages: func() error { return f.Take(s.trunk.Seq) }}, e.steps.Cache.Truncate(s.trunk.Seq, 0)
 	}})
 	if err != nil {
 		return err

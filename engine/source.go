@@ -91,7 +91,7 @@ func (s *Sequence) seen() (text []token.ID, prompt int) {
 		return s.text, s.prompt
 	}
 	n := len(s.trunk.Source.IDs)
-	if s.drafts.History.Source = n; len(s.all) == 0 {
+	if s.drafts.History.SourceLen = n; len(s.all) == 0 {
 		s.all = append(s.all, s.trunk.Source.IDs...)
 	}
 	s.all = append(s.all[:n], s.text...)

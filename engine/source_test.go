@@ -148,8 +148,8 @@ func TestSourceIsHistory(t *testing.T) {
 	d := openDrafters(t, e, true, func() *drafter {
 		return &drafter{draft: func(d *drafter, tree *method.Tree) {
 			ids, h := d.h.IDs(), d.h
-			if len(ids) < 22 || !slices.Equal(ids[:20], source) || ids[20] != 0 || h.Source != 20 || h.Prompt() != 21 {
-				t.Errorf("the history is %v, of which %d are the source and %d the prompt", ids, h.Source, h.Prompt())
+			if len(ids) < 22 || !slices.Equal(ids[:20], source) || ids[20] != 0 || h.SourceLen != 20 || h.PromptLen() != 21 {
+				t.Errorf("the history is %v, of which %d are the source and %d the prompt", ids, h.SourceLen, h.PromptLen())
 			}
 			saw++
 			tree.Add(method.Root, ids[1], 0, 0.5)

@@ -110,7 +110,7 @@ func (e *Engine) rows(ctx context.Context, j *states, write func(row []float32) 
 // Need implements [step.Job].
 func (j *states) Need() (step.Need, error) {
 	at := j.trunk.Len()
-	n := step.Need{Prompt: len(j.ids) - at, Ahead: len(j.ids), Near: min(len(j.ids), at+j.e.steps.Chunk)}
+	n := step.Need{Prompt: len(j.ids) - at, PageTokens: len(j.ids), WindowTokens: min(len(j.ids), at+j.e.steps.Chunk)}
 	switch {
 	case j.whole:
 		n.Rows, n.Prompt = n.Prompt, 0

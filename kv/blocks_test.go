@@ -25,7 +25,7 @@ func TestKinds(t *testing.T) {
 		{Keep{Window: 5}, "kv: layer 1: kind full with a window of 5 tokens; only kinds window and chunk have one"},
 	} {
 		c := small
-		c.Layers = []Layer{{KVHeads: 1, Size: headSize}, {KVHeads: 1, Size: headSize, Keeps: tt.keeps}}
+		c.Layers = []Layer{{KVHeads: 1, KeySize: headSize}, {KVHeads: 1, KeySize: headSize, Keeps: tt.keeps}}
 		if _, err := New(c); err == nil || err.Error() != tt.want {
 			t.Errorf("New: %v; want %s", err, tt.want)
 		}
@@ -38,11 +38,11 @@ func TestShared(t *testing.T) {
 		layers []Layer
 		want   string
 	}{
-		{[]Layer{{KVHeads: 1, Size: 4}, {KVHeads: 1, Size: 4, Keeps: Share(0)}, {KVHeads: 1, Size: 4, Keeps: Share(1)}},
+		{[]Layer{{KVHeads: 1, KeySize: 4}, {KVHeads: 1, KeySize: 4, Keeps: Share(0)}, {KVHeads: 1, KeySize: 4, Keeps: Share(1)}},
 			"kv: layer 2: kind shared with the keys of layer 1, which has none of its own; it must be a layer with storage"},
-		{[]Layer{{KVHeads: 1, Size: 4}, {KVHeads: 2, Size: 4, Keeps: Share(0)}},
+		{[]Layer{{KVHeads: 1, KeySize: 4}, {KVHeads: 2, KeySize: 4, Keeps: Share(0)}},
 			"kv: layer 1: 2 heads of {4 4}, and layer 0, whose keys it shares, has 1 heads of {4 4}; the two must be equal"},
-		{[]Layer{{KVHeads: 1, Size: 4}, {KVHeads: 1, Size: 4, Value: 8, Keeps: Share(0)}},
+		{[]Layer{{KVHeads: 1, KeySize: 4}, {KVHeads: 1, KeySize: 4, ValueSize: 8, Keeps: Share(0)}},
 			"kv: layer 1: 1 heads of {4 8}, and layer 0, whose keys it shares, has 1 heads of {4 4}; the two must be equal"},
 	} {
 		c := small

@@ -24,15 +24,15 @@ const (
 
 // small is a cache of one layer that sees everything and one with a window: 7 pages in each group.
 var small = Config{
-	Layers: []Layer{{KVHeads: 1, Size: headSize}, {KVHeads: 2, Size: headSize, Keeps: Window(window)}},
+	Layers: []Layer{{KVHeads: 1, KeySize: headSize}, {KVHeads: 2, KeySize: headSize, Keeps: Window(window)}},
 	Type:   tensor.F32, Context: 300, Tokens: 4 * PageTokens, Seqs: 3, Scratch: 128, Identity: named("test"),
 }
 
 // mixed is small with a layer of chunks and layers that read the keys of others.
 var mixed = Config{
 	Layers: []Layer{
-		{KVHeads: 1, Size: headSize}, {KVHeads: 2, Size: headSize, Keeps: Window(window)}, {KVHeads: 1, Size: headSize, Keeps: Chunk(chunk)},
-		{KVHeads: 2, Size: headSize, Keeps: Share(1)}, {KVHeads: 1, Size: headSize, Keeps: Share(2)}, {KVHeads: 1, Size: headSize, Keeps: Chunk(chunk)},
+		{KVHeads: 1, KeySize: headSize}, {KVHeads: 2, KeySize: headSize, Keeps: Window(window)}, {KVHeads: 1, KeySize: headSize, Keeps: Chunk(chunk)},
+		{KVHeads: 2, KeySize: headSize, Keeps: Share(1)}, {KVHeads: 1, KeySize: headSize, Keeps: Share(2)}, {KVHeads: 1, KeySize: headSize, Keeps: Chunk(chunk)},
 	},
 	Type: tensor.F32, Context: 300, Tokens: 4 * PageTokens, Seqs: 3, Scratch: 128, Identity: named("test"),
 }
@@ -637,7 +637,7 @@ func TestWindow(t *testing.T) {
 // TestChunk follows a sequence past its chunks and back, and a layer that reads the keys of another beside it.
 func TestChunk(t *testing.T) {
 	c := mixed
-	c.Layers = []Layer{{KVHeads: 1, Size: headSize, Keeps: Chunk(chunk)}, {KVHeads: 1, Size: headSize, Keeps: Share(0)}}
+	c.Layers = []Layer{{KVHeads: 1, KeySize: headSize, Keeps: Chunk(chunk)}, {KVHeads: 1, KeySize: headSize, Keeps: Share(0)}}
 	b := newBook(t, c)
 	x := b.open("")
 	passed := func() (n int) {
@@ -792,10 +792,10 @@ func TestNewRefusals(t *testing.T) {
 	}{
 		{"cache type", func(c *Config) { c.Type = tensor.Q4_0 }, "kv: cache type Q4_0 is not supported; F32, F16 and Q8_0 are"},
 		{"head size", func(c *Config) {
-			c.Type, c.Layers = tensor.Q8_0, []Layer{{KVHeads: 1, Size: 32}, {KVHeads: 1, Size: 48}}
+			c.Type, c.Layers = tensor.Q8_0, []Layer{{KVHeads: 1, KeySize: 32}, {KVHeads: 1, KeySize: 48}}
 		},
 			"kv: cache type Q8_0 needs heads of a multiple of 32 values; layer 1 has 48 (use --cache-type f16 or f32)"},
-		{"value size", func(c *Config) { c.Type, c.Layers = tensor.Q8_0, []Layer{{KVHeads: 1, Size: 32, Value: 40}} },
+		{"value size", func(c *Config) { c.Type, c.Layers = tensor.Q8_0, []Layer{{KVHeads: 1, KeySize: 32, ValueSize: 40}} },
 			"kv: cache type Q8_0 needs heads of a multiple of 32 values; layer 0 has 40 (use --cache-type f16 or f32)"},
 		{"head size 0", func(c *Config) { c.Layers = []Layer{{KVHeads: 1}} },
 			"kv: cache type F32 needs heads of a multiple of 1 values; layer 0 has 0 (use --cache-type f16 or f32)"},
@@ -806,7 +806,7 @@ func TestNewRefusals(t *testing.T) {
 		{"layers", func(c *Config) { c.Layers = nil }, "forest: the model has 0 layers; 1 to 128 are supported"},
 		{"memory", func(c *Config) { c.Tokens, c.Limit = 1<<30, 1<<30 },
 			"kv: a cache of 1073741824 tokens takes 32.0 GiB and 1.0 GiB may be used: not enough memory; a shorter context (-c) or --cache-type q8_0 takes less"},
-		{"overflow", func(c *Config) { c.Tokens, c.Layers = math.MaxInt/2, []Layer{{KVHeads: 1 << 12, Size: 1 << 12}} },
+		{"overflow", func(c *Config) { c.Tokens, c.Layers = math.MaxInt/2, []Layer{{KVHeads: 1 << 12, KeySize: 1 << 12}} },
 			fmt.Sprintf("kv: a cache of %d tokens takes %.1f GiB and %.1f GiB may be used: not enough memory; a shorter context (-c) or --cache-type q8_0 takes less",
 				math.MaxInt/2, float64(math.MaxInt/2)*(1<<27)/(1<<30), 65536.0)},
 	}

@@ -97,18 +97,18 @@ func checkShared(layer int, layers []Layer) error {
 
 // Layer describes what one layer of the model stores: keys and values, states, both or neither.
 type Layer struct {
-	KVHeads int // 0: it has no attention
-	Size    int // values of a head's keys
-	Value   int // values of a head's values; 0: as many
-	Keeps   Keep
-	Cross   Heads   // what the layer reads of the sequence's source besides; see [Cache.SetSource]
-	States  []State // its recurrences
+	KVHeads   int // 0: it has no attention
+	KeySize   int // values of a head's keys
+	ValueSize int // values of a head's values; 0: as many
+	Keeps     Keep
+	Cross     Heads   // what the layer reads of the sequence's source besides; see [Cache.SetSource]
+	States    []State // its recurrences
 }
 
 // HeadSize returns the values of one head.
 func (l Layer) HeadSize() kernel.HeadSize {
-	if l.Value == 0 {
-		return kernel.HeadSize{Key: l.Size, Value: l.Size}
+	if l.ValueSize == 0 {
+		return kernel.HeadSize{Key: l.KeySize, Value: l.KeySize}
 	}
-	return kernel.HeadSize{Key: l.Size, Value: l.Value}
+	return kernel.HeadSize{Key: l.KeySize, Value: l.ValueSize}
 }

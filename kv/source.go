@@ -12,13 +12,15 @@ import (
 
 // Heads describes keys and values that a layer stores of a sequence's source.
 type Heads struct {
-	KVHeads int // 0: none
-	Size    int // values of a head's keys
-	Value   int // values of a head's values; 0: as many
+	KVHeads   int // 0: none
+	KeySize   int // values of a head's keys
+	ValueSize int // values of a head's values; 0: as many
 }
 
 // HeadSize returns the values of one head.
-func (h Heads) HeadSize() kernel.HeadSize { return Layer{Size: h.Size, Value: h.Value}.HeadSize() }
+func (h Heads) HeadSize() kernel.HeadSize {
+	return Layer{KeySize: h.KeySize, ValueSize: h.ValueSize}.HeadSize()
+}
 
 // sources is the storage of the keys and values of sources: another text for each sequence, which its rows read in
 // layers with cross attention. They are written once, before a row reads them. Their pages have the layout of the trunk's.

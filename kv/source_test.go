@@ -13,7 +13,7 @@ import (
 func crossing(t *testing.T, change func(*Config)) *Cache {
 	t.Helper()
 	c := small
-	c.Layers = []Layer{{KVHeads: 1, Size: headSize, Cross: Heads{KVHeads: 1, Size: headSize}}}
+	c.Layers = []Layer{{KVHeads: 1, KeySize: headSize, Cross: Heads{KVHeads: 1, KeySize: headSize}}}
 	if change != nil {
 		change(&c)
 	}
@@ -132,18 +132,18 @@ func TestSourceRefused(t *testing.T) {
 	if _, err := k.NewReader(strings.NewReader(""), 0, "", 9); err == nil || !strings.Contains(err.Error(), "source") {
 		t.Errorf("NewReader: %v", err)
 	}
-	plain := crossing(t, func(c *Config) { c.Layers = []Layer{{KVHeads: 1, Size: headSize}} })
+	plain := crossing(t, func(c *Config) { c.Layers = []Layer{{KVHeads: 1, KeySize: headSize}} })
 	if _, err := plain.SetSource(plain.NewSeq(""), "", 1); err == nil {
 		t.Error("a source for a model that reads none")
 	}
 	c := small
-	c.Layers = []Layer{{KVHeads: 1, Size: headSize, Cross: Heads{KVHeads: 1, Size: -4}}}
+	c.Layers = []Layer{{KVHeads: 1, KeySize: headSize, Cross: Heads{KVHeads: 1, KeySize: -4}}}
 	if _, err := New(c); err == nil || !strings.Contains(err.Error(), "cross attention") {
 		t.Errorf("heads of -4 values: %v", err)
 	}
 	without, with := plain.Bytes(), k.Bytes()
 	c = small
-	c.Layers = []Layer{{KVHeads: 1, Size: headSize, Cross: Heads{KVHeads: 1, Size: headSize}}}
+	c.Layers = []Layer{{KVHeads: 1, KeySize: headSize, Cross: Heads{KVHeads: 1, KeySize: headSize}}}
 	c.Limit = uint64(with - 1)
 	if _, err := New(c); !errors.Is(err, ErrMemory) || with <= without {
 		t.Errorf("%d bytes with a source, %d without; a limit below: %v", with, without, err)

@@ -7,9 +7,9 @@ import "grove/text/token"
 type History struct {
 	// Prediction is what the user expects of the answer; nil: nothing.
 	Prediction []token.ID
-	// Source is how many of the text's first tokens are the source of an encoder-decoder: the answer's own text, whose indices
+	// SourceLen is how many of the text's first tokens are the source of an encoder-decoder: the answer's own text, whose indices
 	// [Noise] counts, begins behind them.
-	Source int
+	SourceLen int
 	// Remote gives drafts that are made elsewhere; nil: there are none.
 	Remote Remote
 	// Noise is the random numbers of the text's draws.
@@ -48,8 +48,8 @@ func (h *History) Extend(ids []token.ID) {
 // IDs returns the text. The caller does not change it and does not keep it.
 func (h *History) IDs() []token.ID { return h.ids }
 
-// Prompt returns how many of the text's tokens came before the answer.
-func (h *History) Prompt() int { return h.prompt }
+// PromptLen returns how many of the text's tokens came before the answer.
+func (h *History) PromptLen() int { return h.prompt }
 
 // Last returns the token that is back tokens from the end, 0 being the last one; [token.None] where there is none.
 func (h *History) Last(back int) token.ID {

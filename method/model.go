@@ -37,9 +37,9 @@ func (s Size) MostLive() int {
 // MaxLive bounds the rows that may hang from a trunk at a time: for so many there is room, whatever else the model runs.
 const MaxLive = 64
 
-// ErrLost reports that a text's own trunk is not there: its pages were given to another sequence, and are computed
+// ErrPreempted reports that a text's own trunk is not there: its pages were given to another sequence, and are computed
 // anew in the next step. The round runs what was drafted until then.
-var ErrLost = errors.New("the trunk's pages were taken")
+var ErrPreempted = errors.New("the trunk's pages were taken")
 
 // ErrBusy reports a model without a free slot.
 var ErrBusy = errors.New("too many sequences are open")

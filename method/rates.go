@@ -10,8 +10,8 @@ type Rates struct {
 
 // Rate is the weight of what was accepted and of all that was tried.
 type Rate struct {
-	Hits   float32 `json:"h"`
-	Trials float32 `json:"t"`
+	Accepted float32 `json:"h"`
+	Tried    float32 `json:"t"`
 }
 
 const (
@@ -35,31 +35,31 @@ func NewRates(sources int) *Rates {
 
 func (r *Rates) at(o *origin, belief float32) float32 {
 	c := &r.Drafters[o.source][o.class]
-	weight := float32(beliefTrials*beliefHalf) / (beliefHalf + c.Trials)
-	o.chance = (c.Hits + belief*weight) / (c.Trials + weight)
+	weight := float32(beliefTrials*beliefHalf) / (beliefHalf + c.Tried)
+	o.chance = (c.Accepted + belief*weight) / (c.Tried + weight)
 	recent := &r.recent[o.source]
-	return o.chance * min(1, (recent.Hits+recentTrials)/(recent.Trials+recentTrials))
+	return o.chance * min(1, (recent.Accepted+recentTrials)/(recent.Tried+recentTrials))
 }
 
 // round lets what the drafters' last drafts were worth count less.
 func (r *Rates) round() {
 	for i := range r.recent {
-		r.recent[i].Hits *= recentRate
-		r.recent[i].Trials *= recentRate
+		r.recent[i].Accepted *= recentRate
+		r.recent[i].Tried *= recentRate
 	}
 }
 
 func (r *Rates) learn(o origin, right bool) {
 	recent := &r.recent[o.source]
-	recent.Trials += o.chance
+	recent.Tried += o.chance
 	if right {
-		recent.Hits++
+		recent.Accepted++
 	}
 	c := &r.Drafters[o.source][o.class]
-	c.Hits *= keepRate
-	c.Trials = c.Trials*keepRate + 1
+	c.Accepted *= keepRate
+	c.Tried = c.Tried*keepRate + 1
 	if right {
-		c.Hits++
+		c.Accepted++
 	}
 }
 
@@ -67,9 +67,9 @@ func (r *Rates) learn(o origin, right bool) {
 func (r *Rates) Carry(from *Rates) {
 	for s := range min(len(r.Drafters), len(from.Drafters)) {
 		for c, past := range from.Drafters[s] {
-			if past.Trials > carriedTrials {
-				past.Hits *= carriedTrials / past.Trials
-				past.Trials = carriedTrials
+			if past.Tried > carriedTrials {
+				past.Accepted *= carriedTrials / past.Tried
+				past.Tried = carriedTrials
 			}
 			r.Drafters[s][c] = past
 		}
@@ -81,11 +81,11 @@ func (r *Rates) Merge(from *Rates) {
 	for s := range min(len(r.Drafters), len(from.Drafters)) {
 		for c, seen := range from.Drafters[s] {
 			own := &r.Drafters[s][c]
-			if own.Trials == 0 {
+			if own.Tried == 0 {
 				*own = seen
 				continue
 			}
-			own.Hits, own.Trials = (own.Hits+seen.Hits)/2, (own.Trials+seen.Trials)/2
+			own.Accepted, own.Tried = (own.Accepted+seen.Accepted)/2, (own.Tried+seen.Tried)/2
 		}
 	}
 }
@@ -100,7 +100,7 @@ type ClassRate struct {
 func (r *Rates) Known(source int) []ClassRate {
 	var known []ClassRate
 	for c, rate := range r.Drafters[source] {
-		if rate.Trials > 0 {
+		if rate.Tried > 0 {
 			known = append(known, ClassRate{c, rate})
 		}
 	}
@@ -110,7 +110,7 @@ func (r *Rates) Known(source int) []ClassRate {
 // Restore takes over what Known returned. Rates that make no sense are left out.
 func (r *Rates) Restore(source int, known []ClassRate) {
 	for _, k := range known {
-		if k.Class >= 0 && k.Class < 2*Classes && k.Hits >= 0 && k.Hits <= k.Trials && k.Trials <= 1/(1-keepRate)+1 {
+		if k.Class >= 0 && k.Class < 2*Classes && k.Accepted >= 0 && k.Accepted <= k.Tried && k.Tried <= 1/(1-keepRate)+1 {
 			r.Drafters[source][k.Class] = k.Rate
 		}
 	}

@@ -295,8 +295,8 @@ func (t *Tree) Resume(node int, live Live) {
 	t.nodes[node].Live = live
 }
 
-// Lost tells that the rows that drafters have run are gone: the verifying step runs all rows anew.
-func (t *Tree) Lost() {
+// DropLive tells that the rows that drafters have run are gone: the verifying step runs all rows anew.
+func (t *Tree) DropLive() {
 	t.root = Live{}
 	for i := range t.nodes {
 		t.nodes[i].Live = Live{}

@@ -172,8 +172,8 @@ func TestRates(t *testing.T) {
 	for range 1000 {
 		r.learn(o, true)
 	}
-	if c := r.Drafters[0][4]; c.Trials > 1/(1-keepRate)+1 || c.Hits > c.Trials {
-		t.Errorf("%v of %v: the past is not forgotten", c.Hits, c.Trials)
+	if c := r.Drafters[0][4]; c.Tried > 1/(1-keepRate)+1 || c.Accepted > c.Tried {
+		t.Errorf("%v of %v: the past is not forgotten", c.Accepted, c.Tried)
 	}
 	for range 34 {
 		r.learn(o, false)
@@ -183,7 +183,7 @@ func TestRates(t *testing.T) {
 	}
 	next := NewRates(2)
 	next.Carry(r)
-	if c := next.Drafters[0][4]; c.Trials > carriedTrials || math.Abs(float64(c.Hits/c.Trials-r.Drafters[0][4].Hits/r.Drafters[0][4].Trials)) > 1e-6 {
+	if c := next.Drafters[0][4]; c.Tried > carriedTrials || math.Abs(float64(c.Accepted/c.Tried-r.Drafters[0][4].Accepted/r.Drafters[0][4].Tried)) > 1e-6 {
 		t.Errorf("carried %+v of %+v", c, r.Drafters[0][4])
 	}
 	sum := NewRates(1)
@@ -192,9 +192,9 @@ func TestRates(t *testing.T) {
 		t.Error("what is new was not taken over")
 	}
 	other := NewRates(1)
-	other.Drafters[0][4] = Rate{Hits: 0, Trials: 10}
+	other.Drafters[0][4] = Rate{Accepted: 0, Tried: 10}
 	sum.Merge(other)
-	if got, want := sum.Drafters[0][4].Hits, r.Drafters[0][4].Hits/2; got != want {
+	if got, want := sum.Drafters[0][4].Accepted, r.Drafters[0][4].Accepted/2; got != want {
 		t.Errorf("merged to %v, want %v", got, want)
 	}
 }

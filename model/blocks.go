@@ -11,20 +11,20 @@ import (
 // Attention is the attention block of a layer: projections, optional norms of queries and keys, and rotation.
 // An architecture changes its fields between loading and the first step.
 type Attention struct {
-	QKV          []compute.Projection // queries, keys, values; and a gate, whose sigmoid multiplies what the heads give: by value, or by head
-	Out          compute.Projection
-	QNorm, KNorm compute.Vector // of one head, or of all heads as one vector; empty: none
-	Centered     bool           // these norms are LayerNorm of each head, with weights for all heads
-	NormTurned   bool           // the norms come after the rotation
-	Limit        float32        // of queries, keys and values; 0: none
-	Rope         *compute.Rope  // nil: none
-	Temperature  float32        // of queries, by each TemperLength positions; 0: none
-	TemperLength int
-	TemperFirst  int            // what positions count from, for the temperature
-	Scale        float32        // of the products of queries and keys
-	Softcap      float32        // of the scaled products; 0: none
-	Sinks        compute.Vector // a logit for each head; empty: none
-	Gain         float32        // multiplies what the block gives; 0: 1
+	QKV           []compute.Projection // queries, keys, values; and a gate, whose sigmoid multiplies what the heads give: by value, or by head
+	Out           compute.Projection
+	QNorm, KNorm  compute.Vector // of one head, or of all heads as one vector; empty: none
+	Centered      bool           // these norms are LayerNorm of each head, with weights for all heads
+	NormAfterRope bool           // the norms come after the rotation
+	Limit         float32        // of queries, keys and values; 0: none
+	Rope          *compute.Rope  // nil: none
+	Temperature   float32        // of queries, by each TemperLength positions; 0: none
+	TemperLength  int
+	TemperFirst   int            // what positions count from, for the temperature
+	Scale         float32        // of the products of queries and keys
+	Softcap       float32        // of the scaled products; 0: none
+	Sinks         compute.Vector // a logit for each head; empty: none
+	Gain          float32        // multiplies what the block gives; 0: 1
 
 	// Where QueryNorm is not empty, the first of QKV gives a shorter row, of which this norm and QueryUp make the queries.
 	QueryNorm compute.Vector
@@ -39,8 +39,8 @@ type Attention struct {
 // tensors or in one, with the biases that the file has, without norms. The scale is 1/sqrt(size).
 func (l *Loader) Attention(s Hyperparameters, layer int, rope *compute.Rope) Attention {
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
-	q, k, v := s.Heads*s.Size, s.KVHeads*s.Size, s.KVHeads*s.Value
-	a := Attention{Rope: rope, Scale: float32(1 / math.Sqrt(float64(s.Size))), hparams: s, number: layer, layer: l.place(layer)}
+	q, k, v := s.Heads*s.KeySize, s.KVHeads*s.KeySize, s.KVHeads*s.ValueSize
+	a := Attention{Rope: rope, Scale: float32(1 / math.Sqrt(float64(s.KeySize))), hparams: s, number: layer, layer: l.place(layer)}
 	if l.Has(name("attn_qkv.weight")) {
 		a.QKV = l.Projections(name("attn_qkv"), s.Width, q, k, v)
 	} else {
@@ -48,7 +48,7 @@ func (l *Loader) Attention(s Hyperparameters, layer int, rope *compute.Rope) Att
 			l.Projection(name("attn_q"), q, s.Width), l.Projection(name("attn_k"), k, s.Width), l.Projection(name("attn_v"), v, s.Width),
 		}
 	}
-	a.Out = l.Projection(name("attn_output"), s.Width, s.Heads*s.Value)
+	a.Out = l.Projection(name("attn_output"), s.Width, s.Heads*s.ValueSize)
 	return a
 }
 
@@ -57,12 +57,12 @@ func (l *Loader) Attention(s Hyperparameters, layer int, rope *compute.Rope) Att
 func (l *Loader) FactoredAttention(s Hyperparameters, layer, rank int, rope *compute.Rope) Attention {
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
 	return Attention{
-		Rope: rope, Scale: float32(1 / math.Sqrt(float64(s.Size))), hparams: s, number: layer, layer: l.place(layer),
+		Rope: rope, Scale: float32(1 / math.Sqrt(float64(s.KeySize))), hparams: s, number: layer, layer: l.place(layer),
 		QKV: []compute.Projection{
-			l.Projection(name("attn_q_a"), rank, s.Width), l.Projection(name("attn_k"), s.KVHeads*s.Size, s.Width), l.Projection(name("attn_v"), s.KVHeads*s.Value, s.Width),
+			l.Projection(name("attn_q_a"), rank, s.Width), l.Projection(name("attn_k"), s.KVHeads*s.KeySize, s.Width), l.Projection(name("attn_v"), s.KVHeads*s.ValueSize, s.Width),
 		},
-		QueryNorm: l.Vector(name("attn_q_a_norm.weight"), rank), QueryUp: l.Projection(name("attn_q_b"), s.Heads*s.Size, rank),
-		Out: l.Projection(name("attn_output"), s.Width, s.Heads*s.Value),
+		QueryNorm: l.Vector(name("attn_q_a_norm.weight"), rank), QueryUp: l.Projection(name("attn_q_b"), s.Heads*s.KeySize, rank),
+		Out: l.Projection(name("attn_output"), s.Width, s.Heads*s.ValueSize),
 	}
 }
 
@@ -70,18 +70,18 @@ func (l *Loader) FactoredAttention(s Hyperparameters, layer, rank int, rope *com
 // then its gate, and queries and keys are normed head by head.
 func (l *Loader) GatedAttention(s Hyperparameters, layer int, rope *compute.Rope) Attention {
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
-	a := Attention{Rope: rope, Scale: float32(1 / math.Sqrt(float64(s.Size))), hparams: s, number: layer, layer: l.place(layer)}
-	queries, gates, k, v := make([]Rows, s.Heads), make([]Rows, s.Heads), s.KVHeads*s.Size, s.KVHeads*s.Value
+	a := Attention{Rope: rope, Scale: float32(1 / math.Sqrt(float64(s.KeySize))), hparams: s, number: layer, layer: l.place(layer)}
+	queries, gates, k, v := make([]Rows, s.Heads), make([]Rows, s.Heads), s.KVHeads*s.KeySize, s.KVHeads*s.ValueSize
 	for h := range queries {
-		queries[h], gates[h] = Rows{2 * h * s.Size, s.Size}, Rows{(2*h + 1) * s.Size, s.Size}
+		queries[h], gates[h] = Rows{2 * h * s.KeySize, s.KeySize}, Rows{(2*h + 1) * s.KeySize, s.KeySize}
 	}
-	if q := 2 * s.Heads * s.Size; l.Has(name("attn_qkv.weight")) {
+	if q := 2 * s.Heads * s.KeySize; l.Has(name("attn_qkv.weight")) {
 		a.QKV = l.Gather(name("attn_qkv"), q+k+v, s.Width, queries, []Rows{{q, k}}, []Rows{{q + k, v}}, gates)
 	} else {
 		both := l.Gather(name("attn_q"), q, s.Width, queries, gates)
 		a.QKV = []compute.Projection{both[0], l.Projection(name("attn_k"), k, s.Width), l.Projection(name("attn_v"), v, s.Width), both[1]}
 	}
-	a.Out = l.Projection(name("attn_output"), s.Width, s.Heads*s.Value)
+	a.Out = l.Projection(name("attn_output"), s.Width, s.Heads*s.ValueSize)
 	l.HeadNorms(&a)
 	return a
 }
@@ -90,14 +90,14 @@ func (l *Loader) GatedAttention(s Hyperparameters, layer int, rope *compute.Rope
 func (l *Loader) CenterHeads(a *Attention) {
 	s := &a.hparams
 	a.Centered = true
-	a.QNorm = l.StackBiasIf(fmt.Sprintf("blk.%d.attn_q_norm.weight", a.number), s.Heads, s.Size)
-	a.KNorm = l.StackBiasIf(fmt.Sprintf("blk.%d.attn_k_norm.weight", a.number), s.KVHeads, s.Size)
+	a.QNorm = l.StackBiasIf(fmt.Sprintf("blk.%d.attn_q_norm.weight", a.number), s.Heads, s.KeySize)
+	a.KNorm = l.StackBiasIf(fmt.Sprintf("blk.%d.attn_k_norm.weight", a.number), s.KVHeads, s.KeySize)
 }
 
 // HeadNorms loads the norms of queries and keys, head by head.
 func (l *Loader) HeadNorms(a *Attention) {
-	a.QNorm = l.Vector(fmt.Sprintf("blk.%d.attn_q_norm.weight", a.number), a.hparams.Size)
-	a.KNorm = l.Vector(fmt.Sprintf("blk.%d.attn_k_norm.weight", a.number), a.hparams.Size)
+	a.QNorm = l.Vector(fmt.Sprintf("blk.%d.attn_q_norm.weight", a.number), a.hparams.KeySize)
+	a.KNorm = l.Vector(fmt.Sprintf("blk.%d.attn_k_norm.weight", a.number), a.hparams.KeySize)
 }
 
 // Forward returns the block's addition to the stream; h is the stream, normed if the model does.
@@ -116,13 +116,13 @@ func (a *Attention) Forward(x *compute.Exec, h compute.Buf) compute.Buf {
 	if a.Limit > 0 {
 		q, k, v = x.Limit(q, a.Limit), x.Limit(k, a.Limit), x.Limit(v, a.Limit)
 	}
-	if !a.NormTurned {
+	if !a.NormAfterRope {
 		q, k = a.norm(x, q, s.Heads, a.QNorm), a.norm(x, k, s.KVHeads, a.KNorm)
 	}
 	if a.Rope != nil {
 		q, k = x.Rope(q, s.Heads, a.Rope), x.Rope(k, s.KVHeads, a.Rope)
 	}
-	if a.NormTurned {
+	if a.NormAfterRope {
 		q, k = a.norm(x, q, s.Heads, a.QNorm), a.norm(x, k, s.KVHeads, a.KNorm)
 	}
 	if a.Temperature > 0 {
@@ -150,7 +150,7 @@ func (a *Attention) norm(x *compute.Exec, h compute.Buf, heads int, w compute.Ve
 	case a.Centered:
 		return x.CenterHeads(h, heads, w, a.hparams.Eps)
 	default:
-		return x.NormHeads(h, heads*a.hparams.Size/n, w, a.hparams.Eps)
+		return x.NormHeads(h, heads*a.hparams.KeySize/n, w, a.hparams.Eps)
 	}
 }
 
@@ -275,7 +275,7 @@ func (l *Loader) Experts(s Hyperparameters, layer, ffn int) Experts {
 	}
 	e := Experts{
 		Router: l.Projection(name("ffn_gate_inp"), s.Experts, s.Width),
-		Choice: compute.Router{Used: s.Used, Norm: true},
+		Choice: compute.Router{Used: s.ExpertsPerToken, Norm: true},
 		Down:   stack("ffn_down_exps", s.Width, ffn),
 		joined: l.Has(name("ffn_gate_up_exps.weight")),
 	}
@@ -293,7 +293,7 @@ func (l *Loader) Experts(s Hyperparameters, layer, ffn int) Experts {
 // predictors are no part of a step.
 func (l *Loader) NoteMixture(s Hyperparameters, layer, bytes int) {
 	i := l.info
-	if i.Experts, i.Used, i.ExpertBytes = s.Experts, s.Used, bytes; layer < len(i.Layers) {
+	if i.Experts, i.ExpertsPerToken, i.ExpertBytes = s.Experts, s.ExpertsPerToken, bytes; layer < len(i.Layers) {
 		i.Mixtures++
 	}
 }
@@ -317,7 +317,7 @@ func (l *Loader) SharedExpert(s Hyperparameters, layer, ffn int) Experts {
 func (l *Loader) Router(s Hyperparameters) compute.Router {
 	const unset, softmax, sigmoid = 0, 1, 2
 	r := compute.Router{
-		Used: s.Used, Norm: l.BoolOr("expert_weights_norm", false), Scale: float32(l.RangeOr("expert_weights_scale", 1, 0, 1e4)),
+		Used: s.ExpertsPerToken, Norm: l.BoolOr("expert_weights_norm", false), Scale: float32(l.RangeOr("expert_weights_scale", 1, 0, 1e4)),
 		Groups: l.CountOr("expert_group_count", 0, 0, s.Experts), GroupsUsed: l.CountOr("expert_group_used_count", 0, 0, s.Experts),
 	}
 	switch f := l.CountOr("expert_gating_func", unset, 0, 1<<16); f {

@@ -23,8 +23,8 @@ type LatentAttention struct {
 	queryNorm  compute.Vector       //
 	down       []compute.Projection // latent, rotated part of the key
 	norm       compute.Vector       // of the latent
-	keyUp      *compute.Matrix      // [heads, Rank, Plain]: a query, seen from the latent
-	valueUp    *compute.Matrix      // [heads, Value, Rank]
+	keyUp      *compute.Matrix      // [heads, Rank, NopeSize]: a query, seen from the latent
+	valueUp    *compute.Matrix      // [heads, ExpandedValueSize, Rank]
 	out        compute.Projection
 	compressed bool // queries have a latent
 }
@@ -33,7 +33,8 @@ type LatentAttention struct {
 type LatentHyperparameters struct {
 	Hyperparameters
 	Rank, QueryRank    int // values of the latents; 0: queries have none
-	Plain, Turned, Out int // values of a head's key that do not rotate, that do; of its value
+	NopeSize, RopeSize int // values of a head's key that do not rotate, and that do
+	ExpandedValueSize  int // values of a head's value, expanded from its latent
 
 	Temperature  float32 // of queries, by each TemperLength positions, which an architecture may set; 0: none
 	TemperLength int
@@ -51,20 +52,20 @@ func (l *Loader) LatentOf(shared Hyperparameters) LatentHyperparameters {
 	s := LatentHyperparameters{Hyperparameters: shared}
 	s.Rank = l.Count("attention.kv_lora_rank", 1, maxWidth)
 	s.QueryRank = l.CountOr("attention.q_lora_rank", 0, 0, maxWidth)
-	s.Turned = l.Count("rope.dimension_count", 2, maxHeads)
+	s.RopeSize = l.Count("rope.dimension_count", 2, maxHeads)
 	key, out := l.CountOr("attention.key_length_mla", 0, 0, maxHeads), l.CountOr("attention.value_length_mla", 0, 0, maxHeads)
 	if key == 0 {
-		key = s.Size
+		key = s.KeySize
 	}
-	if s.Out = out; out == 0 {
-		s.Out = s.Value
+	if s.ExpandedValueSize = out; out == 0 {
+		s.ExpandedValueSize = s.ValueSize
 	}
-	if s.Plain = key - s.Turned; s.Plain < 0 && l.OK() {
-		l.fail("%s is %d; it must be at most the %d values of a key", l.key("rope.dimension_count"), s.Turned, key)
+	if s.NopeSize = key - s.RopeSize; s.NopeSize < 0 && l.OK() {
+		l.fail("%s is %d; it must be at most the %d values of a key", l.key("rope.dimension_count"), s.RopeSize, key)
 	}
 	for i := range l.info.Layers {
 		if l.info.Layers[i].KVHeads > 0 {
-			l.info.Layers[i] = kv.Layer{KVHeads: 1, Size: s.key(), Value: s.Rank}
+			l.info.Layers[i] = kv.Layer{KVHeads: 1, KeySize: s.key(), ValueSize: s.Rank}
 		}
 	}
 	return s
@@ -72,21 +73,21 @@ func (l *Loader) LatentOf(shared Hyperparameters) LatentHyperparameters {
 
 // key is the size of the key that all heads share. Where whole heads rotate the latent has no part in it.
 func (s *LatentHyperparameters) key() int {
-	if s.Plain == 0 {
-		return s.Turned
+	if s.NopeSize == 0 {
+		return s.RopeSize
 	}
-	return s.Turned + s.Rank
+	return s.RopeSize + s.Rank
 }
 
 // LatentAttention loads the block of a layer, which does not rotate where rope is nil. Its scale is that of keys in the expanded form.
 func (l *Loader) LatentAttention(s LatentHyperparameters, layer int, rope *compute.Rope, temperature float64) LatentAttention {
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
-	key := s.Plain + s.Turned
+	key := s.NopeSize + s.RopeSize
 	a := LatentAttention{
 		hparams: s, layer: l.place(layer), rope: rope, scale: float32(temperature * temperature / math.Sqrt(float64(key))),
-		down: l.Projections(name("attn_kv_a_mqa"), s.Width, s.Rank, s.Turned),
+		down: l.Projections(name("attn_kv_a_mqa"), s.Width, s.Rank, s.RopeSize),
 		norm: l.Vector(name("attn_kv_a_norm.weight"), s.Rank),
-		out:  l.Projection(name("attn_output"), s.Width, s.Heads*s.Out),
+		out:  l.Projection(name("attn_output"), s.Width, s.Heads*s.ExpandedValueSize),
 	}
 	if a.compressed = s.QueryRank > 0 && !l.Has(name("attn_q.weight")); a.compressed {
 		a.queryDown = l.Projection(name("attn_q_a"), s.QueryRank, s.Width)
@@ -98,10 +99,10 @@ func (l *Loader) LatentAttention(s LatentHyperparameters, layer int, rope *compu
 	if l.Has(name("attn_kv_b.weight")) && !l.Has(name("attn_k_b.weight")) {
 		a.keyUp, a.valueUp = l.splitLatent(name("attn_kv_b.weight"), s)
 	} else {
-		if s.Plain > 0 {
-			a.keyUp = l.Stack(name("attn_k_b.weight"), s.Heads, s.Rank, s.Plain)
+		if s.NopeSize > 0 {
+			a.keyUp = l.Stack(name("attn_k_b.weight"), s.Heads, s.Rank, s.NopeSize)
 		}
-		a.valueUp = l.Stack(name("attn_v_b.weight"), s.Heads, s.Out, s.Rank)
+		a.valueUp = l.Stack(name("attn_v_b.weight"), s.Heads, s.ExpandedValueSize, s.Rank)
 	}
 	return a
 }
@@ -110,7 +111,7 @@ func (l *Loader) LatentAttention(s LatentHyperparameters, layer int, rope *compu
 // expand its value. The former are transposed, which no quantised block allows, so they become F32.
 func (l *Loader) splitLatent(name string, s LatentHyperparameters) (keyUp, valueUp *compute.Matrix) {
 	none := &compute.Matrix{}
-	v, ok := l.view(name, s.Heads*(s.Plain+s.Out), s.Rank)
+	v, ok := l.view(name, s.Heads*(s.NopeSize+s.ExpandedValueSize), s.Rank)
 	row, whole := v.Type.RowBytes(s.Rank)
 	if !ok {
 		return none, none
@@ -119,30 +120,30 @@ func (l *Loader) splitLatent(name string, s LatentHyperparameters) (keyUp, value
 		l.fail("tensor %q of type %v: %d bytes do not hold shape %v", v.Name, v.Type, len(v.Data), v.Shape)
 		return none, none
 	}
-	values := make([]byte, 0, s.Heads*s.Out*row)
-	keys := make([]byte, s.Heads*s.Rank*s.Plain*4)
-	one, part := make([]float32, s.Rank), make([]float32, s.Rank*s.Plain)
+	values := make([]byte, 0, s.Heads*s.ExpandedValueSize*row)
+	keys := make([]byte, s.Heads*s.Rank*s.NopeSize*4)
+	one, part := make([]float32, s.Rank), make([]float32, s.Rank*s.NopeSize)
 	for h := range s.Heads {
-		rows := v.Data[h*(s.Plain+s.Out)*row:]
-		for p := range s.Plain {
+		rows := v.Data[h*(s.NopeSize+s.ExpandedValueSize)*row:]
+		for p := range s.NopeSize {
 			if err := tensor.Unpack(v.Type, one, rows[p*row:(p+1)*row]); err != nil {
 				l.fail("tensor %q: %v", name, err)
 				return none, none
 			}
 			for r, x := range one {
-				part[r*s.Plain+p] = x
+				part[r*s.NopeSize+p] = x
 			}
 		}
 		if err := tensor.Pack(tensor.F32, keys[h*len(part)*4:(h+1)*len(part)*4], part); err != nil {
 			l.fail("tensor %q: %v", name, err)
 			return none, none
 		}
-		values = append(values, rows[s.Plain*row:(s.Plain+s.Out)*row]...)
+		values = append(values, rows[s.NopeSize*row:(s.NopeSize+s.ExpandedValueSize)*row]...)
 	}
-	if s.Plain > 0 {
-		keyUp = l.store(tensor.View{Name: name, Type: tensor.F32, Shape: []int{s.Heads, s.Rank, s.Plain}, Data: keys})
+	if s.NopeSize > 0 {
+		keyUp = l.store(tensor.View{Name: name, Type: tensor.F32, Shape: []int{s.Heads, s.Rank, s.NopeSize}, Data: keys})
 	}
-	valueUp = l.store(tensor.View{Name: name, Type: v.Type, Shape: []int{s.Heads, s.Out, s.Rank}, Data: values})
+	valueUp = l.store(tensor.View{Name: name, Type: v.Type, Shape: []int{s.Heads, s.ExpandedValueSize, s.Rank}, Data: values})
 	return keyUp, valueUp
 }
 
@@ -158,11 +159,11 @@ func (a *LatentAttention) Forward(x *compute.Exec, h compute.Buf) compute.Buf {
 	latent, turned := x.RMSNorm(down[0], a.norm, s.Eps), down[1]
 
 	size := s.key()
-	q := x.CopyHeads(x.Buffer(h, s.Heads*size), 0, plain, s.Plain, s.Turned, s.Heads)
-	k := x.CopyHeads(x.Buffer(h, size), 0, turned, 0, s.Turned, 1)
-	if s.Plain > 0 {
-		q = x.LinearHeads(q, s.Turned, plain, a.keyUp)
-		k = x.CopyHeads(k, s.Turned, latent, 0, s.Rank, 1)
+	q := x.CopyHeads(x.Buffer(h, s.Heads*size), 0, plain, s.NopeSize, s.RopeSize, s.Heads)
+	k := x.CopyHeads(x.Buffer(h, size), 0, turned, 0, s.RopeSize, 1)
+	if s.NopeSize > 0 {
+		q = x.LinearHeads(q, s.RopeSize, plain, a.keyUp)
+		k = x.CopyHeads(k, s.RopeSize, latent, 0, s.Rank, 1)
 	}
 	if a.rope != nil {
 		q, k = x.Rope(q, s.Heads, a.rope), x.Rope(k, 1, a.rope)
@@ -172,5 +173,5 @@ func (a *LatentAttention) Forward(x *compute.Exec, h compute.Buf) compute.Buf {
 	}
 
 	o := x.Attend(compute.Attention{Layer: a.layer, Heads: s.Heads, Scale: a.scale}, q, k, latent)
-	return x.Linear(a.out, x.LinearHeads(x.Buffer(h, s.Heads*s.Out), 0, o, a.valueUp))
+	return x.Linear(a.out, x.LinearHeads(x.Buffer(h, s.Heads*s.ExpandedValueSize), 0, o, a.valueUp))
 }

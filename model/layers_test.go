@@ -81,10 +81,10 @@ func TestLayerHyperparameters(t *testing.T) {
 				t.Fatal(l.err)
 			}
 			for i, h := range layers {
-				if h.Heads != c.heads[i] || h.KVHeads != c.kvHeads[i] || h.FFN != c.ff[i] || h.Size != c.size || h.Width != 64 {
+				if h.Heads != c.heads[i] || h.KVHeads != c.kvHeads[i] || h.FFN != c.ff[i] || h.KeySize != c.size || h.Width != 64 {
 					t.Errorf("layer %d: %+v", i, h)
 				}
-				keep := kv.Layer{KVHeads: h.KVHeads, Size: c.size, Value: c.size}
+				keep := kv.Layer{KVHeads: h.KVHeads, KeySize: c.size, ValueSize: c.size}
 				if h.KVHeads == 0 {
 					keep = kv.Layer{}
 				}

@@ -395,11 +395,11 @@ func (l *Loader) FirstRowIf(name string, n int) compute.Vector {
 
 // Hyperparameters is the hyperparameters that architectures share.
 type Hyperparameters struct {
-	Layers, Width, FFN int
-	Heads, KVHeads     int
-	Size, Value        int // of a head's keys, of its values
-	Experts, Used      int // 0 experts: a plain FFN
-	Eps                float32
+	Layers, Width, FFN       int
+	Heads, KVHeads           int
+	KeySize, ValueSize       int // of a head's keys, of its values
+	Experts, ExpertsPerToken int // 0 experts: a plain FFN
+	Eps                      float32
 }
 
 // Hyperparameters reads and checks the shared hyperparameters, and fills the model's description with layers that
@@ -433,20 +433,20 @@ func (l *Loader) shared(s *Hyperparameters) {
 	s.Layers = l.Count("block_count", 1, maxLayers)
 	s.Width = l.Count("embedding_length", 1, maxWidth)
 	s.Eps = float32(l.RangeOr("attention.layer_norm_rms_epsilon", 1e-5, 0, 1))
-	s.Size = l.CountOr("attention.key_length", s.Width/max(1, s.Heads), 1, maxHeads)
-	s.Value = l.CountOr("attention.value_length", s.Size, 1, maxHeads)
+	s.KeySize = l.CountOr("attention.key_length", s.Width/max(1, s.Heads), 1, maxHeads)
+	s.ValueSize = l.CountOr("attention.value_length", s.KeySize, 1, maxHeads)
 	s.Experts = l.CountOr("expert_count", 0, 0, maxExperts)
 	if s.Experts > 0 {
-		s.Used = l.Count("expert_used_count", 1, maxExperts)
-		if s.Used > s.Experts {
-			l.fail("%s is %d; it must be at most expert_count (%d)", l.key("expert_used_count"), s.Used, s.Experts)
+		s.ExpertsPerToken = l.Count("expert_used_count", 1, maxExperts)
+		if s.ExpertsPerToken > s.Experts {
+			l.fail("%s is %d; it must be at most expert_count (%d)", l.key("expert_used_count"), s.ExpertsPerToken, s.Experts)
 		}
 	}
 	i := l.info
 	i.Width = s.Width
 	i.Context = l.Count("context_length", 1, maxContext)
 	for range s.Layers {
-		i.Layers = append(i.Layers, kv.Layer{KVHeads: s.KVHeads, Size: s.Size, Value: s.Value})
+		i.Layers = append(i.Layers, kv.Layer{KVHeads: s.KVHeads, KeySize: s.KeySize, ValueSize: s.ValueSize})
 	}
 	i.Vocabulary = l.vocabulary()
 }

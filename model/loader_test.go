@@ -366,7 +366,7 @@ func TestAccepted(t *testing.T) {
 		{"heads of keys missing", modeltest.Spec{KVHeads: 4}, without("llama.attention.head_count_kv"),
 			func(i *model.Info) bool { return i.Layers[2].KVHeads == 4 }},
 		{"head sizes missing", modeltest.Spec{Size: 16}, both(without("llama.attention.key_length"), without("llama.attention.value_length"),
-			without("llama.rope.dimension_count")), func(i *model.Info) bool { return i.Layers[0].Size == 16 }},
+			without("llama.rope.dimension_count")), func(i *model.Info) bool { return i.Layers[0].KeySize == 16 }},
 		{"hyperparameters as uint64", llama, set("llama.context_length", uint64(77)), func(i *model.Info) bool { return i.Context == 77 }},
 		{"no token list", llama, without("tokenizer.ggml.tokens"), func(i *model.Info) bool { return i.Vocabulary == 48 }},
 		{"scaling none", llama, both(set("llama.rope.scaling.type", "none"), set("llama.rope.scaling.factor", float32(0))),

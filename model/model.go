@@ -49,14 +49,14 @@ type Info struct {
 	// Predictors are the modules of the file that predict further tokens, in the order in which they follow each other.
 	Predictors []Predictor
 
-	Params      int         // weights of all matrices
-	Type        tensor.Type // of most weights
-	IdleBytes   int         // of Bytes, those that no step multiplies: a table that is looked up, and predictors
-	IdleParams  int         // of Params, the weights of these
-	Experts     int         // of a layer; 0: none
-	Used        int         // of these, for each row; where rows choose as many as they like, about as many
-	ExpertBytes int         // of one expert of one layer
-	Mixtures    int         // layers with experts
+	Params          int         // weights of all matrices
+	Type            tensor.Type // of most weights
+	IdleBytes       int         // of Bytes, those that no step multiplies: a table that is looked up, and predictors
+	IdleParams      int         // of Params, the weights of these
+	Experts         int         // of a layer; 0: none
+	ExpertsPerToken int         // of these, for each row; where rows choose as many as they like, about as many
+	ExpertBytes     int         // of one expert of one layer
+	Mixtures        int         // layers with experts
 
 	adaptable map[string]adaptable // tensors that adapters can add to
 }

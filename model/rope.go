@@ -16,7 +16,7 @@ func (l *Loader) Rope(s Hyperparameters, neox bool) *compute.Rope {
 // RopeConfig reads the rotary settings that [Loader.Rope] prepares, for architectures that change some.
 func (l *Loader) RopeConfig(s Hyperparameters, neox bool) rotary.Config {
 	c := rotary.Config{
-		Dims: l.CountOr("rope.dimension_count", s.Size, 1, max(1, s.Size)),
+		Dims: l.CountOr("rope.dimension_count", s.KeySize, 1, max(1, s.KeySize)),
 		Base: l.FloatOr("rope.freq_base", 10000),
 		NeoX: neox,
 	}
@@ -58,7 +58,7 @@ func (l *Loader) Sections(s Hyperparameters) bool {
 		l.fail("%s is %v; it must be 4 numbers from 0 to %d", l.key("rope.dimension_sections"), v.Any(), maxHeads)
 		return false
 	}
-	pairs := l.CountOr("rope.dimension_count", s.Size, 1, max(1, s.Size)) / 2
+	pairs := l.CountOr("rope.dimension_count", s.KeySize, 1, max(1, s.KeySize)) / 2
 	if n[0] == 0 || n[1] == 0 {
 		return false
 	}

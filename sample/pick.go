@@ -19,8 +19,8 @@ type Picker interface {
 	Pick(s StageState, ranking *Ranking) (token.ID, bool)
 }
 
-// Weighted is a stage that knows how much of the probability behind a text its draws have left.
-type Weighted interface {
+// Weigher is a stage that knows how much of the probability behind a text its draws have left.
+type Weigher interface {
 	// LogWeight returns the sum of the logarithms of the weights of the draws that led to s.
 	LogWeight(s StageState) float64
 }
@@ -176,10 +176,10 @@ func (c *Chain) pick(s State, logits []float32, index int) (Token, error) {
 }
 
 // LogWeight returns the sum of the logarithms of the weights of the draws that led to s, over all stages that are
-// [Weighted]; false where none is.
+// [Weigher]; false where none is.
 func (c *Chain) LogWeight(s State) (sum float64, some bool) {
 	for i, stage := range c.stages {
-		if w, ok := stage.(Weighted); ok {
+		if w, ok := stage.(Weigher); ok {
 			sum, some = sum+w.LogWeight(c.state(s, i)), true
 		}
 	}

@@ -34,7 +34,7 @@ type Problem struct {
 	Slots int
 	// Greedy says that every sample is the same.
 	Greedy bool
-	// Weighed says that a stage weighs the samples; see [sample.Weighted].
+	// Weighed says that a stage weighs the samples; see [sample.Weigher].
 	Weighed bool
 	// Datastore holds texts of the model's tokens; nil: there are none.
 	Datastore *datastore.Store
@@ -189,9 +189,9 @@ func (p *Problem) Differs(program string) error {
 	return nil
 }
 
-// Branches are samples that go on side by side, each with the tokens that it has drawn.
-type Branches struct {
-	All       []Branch
+// Samples go on side by side, in steps that they share.
+type Samples struct {
+	All       []Sample
 	MaxTokens int // tokens that each may have; 0: as many as the context holds
 	ctx       context.Context
 	errs      []error
@@ -199,8 +199,8 @@ type Branches struct {
 	enders    func() func(engine.SampledToken) bool
 }
 
-// Branch is one of several samples on their way.
-type Branch struct {
+// Sample is one of several answers on their way: a sequence with a sample index, and the tokens that it has drawn.
+type Sample struct {
 	Seq   *engine.Sequence
 	Index int // its sample index
 	Drawn []engine.SampledToken
@@ -209,11 +209,11 @@ type Branch struct {
 	ends  func(engine.SampledToken) bool
 }
 
-// Fork makes branches for the samples from..to-1 of a problem whose first sequence stands behind the prompt. That
+// Fork makes the samples from..to-1 of a problem whose first sequence stands behind the prompt. That
 // sequence becomes the first of them. It makes fewer where fewer slots are free, one at least: a search waits for no
 // slot, so that searches cannot wait for each other.
-func Fork(ctx context.Context, p *Problem, from, to int) (*Branches, error) {
-	b := &Branches{MaxTokens: p.MaxTokens, ctx: ctx, enders: p.Ender}
+func Fork(ctx context.Context, p *Problem, from, to int) (*Samples, error) {
+	ss := &Samples{MaxTokens: p.MaxTokens, ctx: ctx, enders: p.Ender}
 	p.First.SetSampleIndex(p.Index + from)
 	for i := from; i < to; i++ {
 		s := p.First
@@ -222,44 +222,44 @@ func Fork(ctx context.Context, p *Problem, from, to int) (*Branches, error) {
 			if s, err = p.First.Fork(p.Index + i); errors.Is(err, engine.ErrBusy) {
 				break
 			} else if err != nil {
-				return nil, errors.Join(err, b.Close())
+				return nil, errors.Join(err, ss.Close())
 			}
-			b.forks = append(b.forks, s)
+			ss.forks = append(ss.forks, s)
 		}
-		b.All = append(b.All, Branch{Seq: s, Index: p.Index + i, ends: p.Ender()})
+		ss.All = append(ss.All, Sample{Seq: s, Index: p.Index + i, ends: p.Ender()})
 	}
-	b.errs = make([]error, len(b.All))
-	return b, nil
+	ss.errs = make([]error, len(ss.All))
+	return ss, nil
 }
 
-// ForkAll makes branches for the first n samples of a problem, as Fork does, or none: fewer free slots are an
+// ForkAll makes the first n samples of a problem, as Fork does, or none: fewer free slots are an
 // [engine.ErrBusy].
-func ForkAll(ctx context.Context, p *Problem, program string, n int) (*Branches, error) {
-	b, err := Fork(ctx, p, 0, n)
-	if err == nil && len(b.All) < n {
-		err = fmt.Errorf("search: %s: %d of %d slots are free: %w", program, len(b.All), n, engine.ErrBusy)
-		return nil, errors.Join(err, b.Close())
+func ForkAll(ctx context.Context, p *Problem, program string, n int) (*Samples, error) {
+	ss, err := Fork(ctx, p, 0, n)
+	if err == nil && len(ss.All) < n {
+		err = fmt.Errorf("search: %s: %d of %d slots are free: %w", program, len(ss.All), n, engine.ErrBusy)
+		return nil, errors.Join(err, ss.Close())
 	}
-	return b, err
+	return ss, err
 }
 
-// Draw draws a token for each branch that is neither ended nor full, in steps that they share, and reports whether
-// there was one. An error of one branch is the error of all.
-func (b *Branches) Draw() (drew bool, err error) {
-	drew, errs := b.Step()
+// Draw draws a token for each sample that is neither ended nor full, in steps that they share, and reports whether
+// there was one. An error of one sample is the error of all.
+func (ss *Samples) Draw() (drew bool, err error) {
+	drew, errs := ss.Step()
 	return drew, errors.Join(errs...)
 }
 
-// Step is Draw with the error of each branch; a branch with an error is full. The slice is good until the next call.
-func (b *Branches) Step() (drew bool, errs []error) {
-	clear(b.errs)
+// Step is Draw with the error of each sample; a sample with an error is full. The slice is good until the next call.
+func (ss *Samples) Step() (drew bool, errs []error) {
+	clear(ss.errs)
 	done := make(chan struct{})
 	running := 0
-	for i := range b.All {
-		if br := &b.All[i]; !br.Ended && !br.Full {
+	for i := range ss.All {
+		if one := &ss.All[i]; !one.Ended && !one.Full {
 			running++
 			go func() {
-				b.errs[i] = br.draw(b.ctx, b.MaxTokens)
+				ss.errs[i] = one.draw(ss.ctx, ss.MaxTokens)
 				done <- struct{}{}
 			}()
 		}
@@ -267,24 +267,24 @@ func (b *Branches) Step() (drew bool, errs []error) {
 	for range running {
 		<-done
 	}
-	for i, err := range b.errs {
-		b.All[i].Full = b.All[i].Full || err != nil
+	for i, err := range ss.errs {
+		ss.All[i].Full = ss.All[i].Full || err != nil
 	}
-	return running > 0, b.errs
+	return running > 0, ss.errs
 }
 
-// Follow gives a branch a token that its program has chosen, in place of a draw.
-func (b *Branches) Follow(ctx context.Context, i int, id token.ID) error {
-	br := &b.All[i]
-	logits, err := br.Seq.Logits(ctx)
+// Follow gives a sample a token that its program has chosen, in place of a draw.
+func (ss *Samples) Follow(ctx context.Context, i int, id token.ID) error {
+	one := &ss.All[i]
+	logits, err := one.Seq.Logits(ctx)
 	if err != nil {
 		return err
 	}
 	d := engine.SampledToken{Token: sample.Token{ID: id, Logprob: logprob(logits, id)}}
-	if err := br.Seq.Follow(id); err != nil {
+	if err := one.Seq.Follow(id); err != nil {
 		return err
 	}
-	br.take(d, b.MaxTokens)
+	one.take(d, ss.MaxTokens)
 	return nil
 }
 
@@ -297,11 +297,11 @@ func logprob(logits []float32, id token.ID) float32 {
 	return float32(-math.Log(sum))
 }
 
-// Copy makes branch to a copy of branch from, with its own sample index, so that it goes on otherwise. The branch of the
+// Copy makes sample to a copy of sample from, with its own sample index, so that it goes on otherwise. The sample of the
 // problem's first sequence computes the text behind the prompt again; the others fork.
-func (b *Branches) Copy(to, from int) error {
-	t, f := &b.All[to], &b.All[from]
-	ends := b.enders()
+func (ss *Samples) Copy(to, from int) error {
+	t, f := &ss.All[to], &ss.All[from]
+	ends := ss.enders()
 	for _, d := range f.Drawn {
 		ends(d)
 	}
@@ -324,37 +324,37 @@ func (b *Branches) Copy(to, from int) error {
 		if err != nil {
 			return err
 		}
-		b.forks[to-1], t.Seq = s, s
+		ss.forks[to-1], t.Seq = s, s
 	}
 	t.Drawn, t.Ended, t.Full, t.ends = slices.Clone(f.Drawn), f.Ended, f.Full, ends
 	return nil
 }
 
-func (br *Branch) draw(ctx context.Context, most int) error {
-	d, err := br.Seq.Next(ctx)
+func (one *Sample) draw(ctx context.Context, most int) error {
+	d, err := one.Seq.Next(ctx)
 	if errors.Is(err, engine.ErrContext) {
-		br.Full = true
+		one.Full = true
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	br.take(d, most)
+	one.take(d, most)
 	return nil
 }
 
 // take adds a token.
-func (br *Branch) take(d engine.SampledToken, most int) {
-	br.Drawn = append(br.Drawn, d)
-	br.Ended = br.ends(d)
-	br.Full = most > 0 && len(br.Drawn) == most
+func (one *Sample) take(d engine.SampledToken, most int) {
+	one.Drawn = append(one.Drawn, d)
+	one.Ended = one.ends(d)
+	one.Full = most > 0 && len(one.Drawn) == most
 }
 
 // Close closes the forks.
-func (b *Branches) Close() (err error) {
-	for _, s := range b.forks {
+func (ss *Samples) Close() (err error) {
+	for _, s := range ss.forks {
 		err = errors.Join(err, s.Close())
 	}
-	b.forks = nil
+	ss.forks = nil
 	return err
 }

@@ -105,7 +105,7 @@ func dial(t *testing.T, addr string) *net.TCPConn {
 
 // TestSlowClients: a client that sends a request too slowly is cut off, and one that does not read a stream frees its slot.
 func TestSlowClients(t *testing.T) {
-	s, addr := listening(t, server.Config{Patience: 300 * time.Millisecond}, long(t, 2))
+	s, addr := listening(t, server.Config{WriteTimeout: 300 * time.Millisecond}, long(t, 2))
 	for _, begun := range []string{"", "POST /v1/comple", "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{\"prompt\""} {
 		c := dial(t, addr)
 		if _, err := io.WriteString(c, begun); err != nil {

@@ -68,7 +68,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, drain time.Duration)
 
 // patient returns a time of the usual patience as a time of the server's.
 func (s *Server) patient(usual time.Duration) time.Duration {
-	return time.Duration(float64(usual) * float64(s.config.Patience) / float64(driver.WriteTime))
+	return time.Duration(float64(usual) * float64(s.config.WriteTimeout) / float64(driver.WriteTime))
 }
 
 func shutdown(h *http.Server, within time.Duration) error {

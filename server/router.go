@@ -44,7 +44,7 @@ func (s *Server) route() {
 func (s *Server) passed(apis ...[]driver.Route) []driver.Route {
 	all := slices.Concat(apis...)
 	for i, r := range all {
-		if s.config.Verifier != nil && r.Access == driver.Served {
+		if s.config.Verifier != nil && r.Access == driver.Ready {
 			all[i].Handle = func(x *driver.Request) error {
 				return s.config.Verifier.Pass(x, func() error { return r.Handle(x) })
 			}
@@ -63,9 +63,9 @@ func (s *Server) ownRoutes() []driver.Route {
 	return []driver.Route{
 		{Access: driver.Open, Handle: s.health, Patterns: []string{"GET /health", "GET /v1/health"}},
 		{Access: driver.Linked, Handle: chatPage, Patterns: []string{"GET /{$}"}},
-		{Access: driver.Known, Handle: s.showMetrics, Patterns: []string{"GET /metrics"}},
-		{Access: driver.Known, Handle: s.listSessions, Patterns: []string{"GET /sessions"}},
-		{Access: driver.Known, Handle: s.deleteSession, Patterns: []string{"DELETE /sessions/{name}"}},
+		{Access: driver.Keyed, Handle: s.showMetrics, Patterns: []string{"GET /metrics"}},
+		{Access: driver.Keyed, Handle: s.listSessions, Patterns: []string{"GET /sessions"}},
+		{Access: driver.Keyed, Handle: s.deleteSession, Patterns: []string{"DELETE /sessions/{name}"}},
 	}
 }
 
@@ -172,7 +172,7 @@ func (s *Server) preflight(x *driver.Request) error { return s.gate.Preflight(x.
 
 // admits returns an error where a request may not be handled. It notes the caller and takes the request from the limits of its key:
 // requests that compute are POST.
-func (s *Server) admits(x *driver.Request, a driver.Access) error {
+func (s *Server) admits(x *driver.Request, a driver.AccessLevel) error {
 	if err := access.CheckHeader(x.R.Header); err != nil || a == driver.Open {
 		return err
 	}
@@ -188,7 +188,7 @@ func (s *Server) admits(x *driver.Request, a driver.Access) error {
 		return err
 	}
 	switch {
-	case a == driver.Served && !s.ready.Load():
+	case a == driver.Ready && !s.ready.Load():
 		return wire.ErrLoading
 	case x.R.Method == http.MethodPost:
 		return caller.Take(x.W.Header())

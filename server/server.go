@@ -35,9 +35,9 @@ type Config struct {
 	Pull       bool         // clients may pull models, and delete those of the catalog
 	Store      *find.Store  // into which models are pulled; nil: that of the environment
 
-	// Patience is how long a client may take to read a piece of a stream, a third of it how long for the header of a request, and
+	// WriteTimeout is how long a client may take to read a piece of a stream, a third of it how long for the header of a request, and
 	// twice how long for a whole request; 0: 30 s.
-	Patience time.Duration
+	WriteTimeout time.Duration
 
 	Connections int // open at a time; 0: 1024
 
@@ -63,7 +63,7 @@ type Server struct {
 // New makes a server without models; see [Server.Add] and [Server.Load].
 func New(c Config) *Server {
 	c.Connections = cmp.Or(c.Connections, connections)
-	c.Body, c.Patience = cmp.Or(c.Body, bodyBytes), cmp.Or(c.Patience, driver.WriteTime)
+	c.Body, c.WriteTimeout = cmp.Or(c.Body, bodyBytes), cmp.Or(c.WriteTimeout, driver.WriteTime)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -72,7 +72,7 @@ func New(c Config) *Server {
 		c.Metrics = []serving.MetricNames{serving.MetricsGrove}
 	}
 	s := &Server{config: c, gate: c.Access, pool: serving.NewPool(c.Config)}
-	s.driver = &driver.Server{Pool: s.pool, Body: c.Body, Fields: c.Fields, Patience: c.Patience, Log: c.Log, Began: time.Now(), Pull: c.Pull, Store: c.Store}
+	s.driver = &driver.Server{Pool: s.pool, Body: c.Body, Fields: c.Fields, WriteTimeout: c.WriteTimeout, Log: c.Log, Began: time.Now(), Pull: c.Pull, Store: c.Store}
 	if s.gate == nil {
 		s.gate = access.Local()
 	}

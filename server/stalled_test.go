@@ -110,7 +110,7 @@ func TestStalledReaders(t *testing.T) {
 // TestStalledLog: a client that takes nothing for the patience of the server is given up, and the log says why.
 func TestStalledLog(t *testing.T) {
 	var log journal
-	s, addr := listening(t, server.Config{Patience: 500 * time.Millisecond, Config: serving.Config{Log: slog.New(slog.NewJSONHandler(&log, nil))}}, long(t, 2))
+	s, addr := listening(t, server.Config{WriteTimeout: 500 * time.Millisecond, Config: serving.Config{Log: slog.New(slog.NewJSONHandler(&log, nil))}}, long(t, 2))
 	stall(t, addr, "/v1/completions", endless)
 	var codes []any
 	eventually(t, "the reader is not given up", func() bool {

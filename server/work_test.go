@@ -25,7 +25,7 @@ import (
 // the log says why.
 func TestBodiesInPart(t *testing.T) {
 	var log journal
-	_, addr := listening(t, server.Config{Patience: 300 * time.Millisecond, Body: 1 << 20, Config: serving.Config{Log: slog.New(slog.NewJSONHandler(&log, nil))}}, source(modelName, gopher.Model(), options))
+	_, addr := listening(t, server.Config{WriteTimeout: 300 * time.Millisecond, Body: 1 << 20, Config: serving.Config{Log: slog.New(slog.NewJSONHandler(&log, nil))}}, source(modelName, gopher.Model(), options))
 	for _, tt := range []struct {
 		name, length, body string
 		closes             bool

@@ -148,9 +148,9 @@ func (c *runCommand) constraint() (*grove.Constraint, error) {
 	if err != nil {
 		return nil, exit.File(err)
 	}
-	made.Ahead = &grove.Ahead{Model: model, Tokens: horizon}
+	made.Lookahead = &grove.Lookahead{Model: model, Tokens: horizon}
 	if n := c.Limit(); n > 0 {
-		made.Ahead.Tokens = n
+		made.Lookahead.Tokens = n
 	}
 	return made, nil
 }

@@ -48,7 +48,7 @@ func (s stub) Draft(_ context.Context, t *method.Tree) error {
 }
 
 // set opens stubs as methods.
-func set(t testing.TB, stubs ...stub) *Set {
+func set(t testing.TB, stubs ...stub) *Methods {
 	var infos []method.Info
 	for i, s := range stubs {
 		infos = append(infos, method.Info{

@@ -17,7 +17,7 @@ import (
 // Replay follows an answer on record as if the model had given it, drafting as a sequence would, and returns what
 // drafting did: Stepping is the time that the steps would have taken by the cost c, and plain the time of plain
 // decoding. Only methods that draft from the text alone can be replayed: others need the model.
-func (d *Set) Replay(ctx context.Context, c *plan.Cost, experts plan.Mixture, vocabulary int, prompt, output, prediction []token.ID) (st plan.Stats, plain time.Duration, err error) {
+func (d *Methods) Replay(ctx context.Context, c *plan.Cost, experts plan.Mixture, vocabulary int, prompt, output, prediction []token.ID) (st plan.Stats, plain time.Duration, err error) {
 	for _, i := range d.Infos {
 		if !i.Replays {
 			return st, 0, fmt.Errorf("engine: method %s drafts from %s and cannot be replayed without the model", i.Name, i.Kind)

@@ -35,7 +35,7 @@ type Text struct {
 	Rows    []int32
 	Outcome verify.Outcome
 
-	set      *Set
+	set      *Methods
 	texts    *learned.Texts // those that it learns with
 	drafters []method.Drafter
 	turns    []plan.Backoff
@@ -55,12 +55,12 @@ type Text struct {
 	told   int                // tokens of the text that drafters know
 	before token.ID           // the token before that of the round's first row
 	kept   []method.RowResult // of the last round, or of a prompt, for the drafters
-	store  compute.Kept
+	store  compute.Arena
 	probs  []float32
 }
 
-// Set returns the methods that draft.
-func (x *Text) Set() *Set { return x.set }
+// Methods returns the methods that draft.
+func (x *Text) Methods() *Methods { return x.set }
 
 // Restart makes the drafters begin anew with the text as it is.
 func (x *Text) Restart() { x.begun = false }
@@ -192,7 +192,7 @@ func (x *Text) askQuick(ctx context.Context) error {
 				return err
 			}
 			if timed {
-				c.Took(x.spent[i]+time.Since(start).Seconds(), timedRounds)
+				c.ObserveTime(x.spent[i]+time.Since(start).Seconds(), timedRounds)
 			}
 		} else if timed {
 			c.Read(x.spent[i] * timedRounds)
@@ -222,7 +222,7 @@ func (x *Text) judge() {
 func (x *Text) ask(ctx context.Context, i int) error {
 	x.Tree.SetDrafter(i)
 	err := x.drafters[i].Draft(ctx, x.Tree)
-	if err == nil || errors.Is(err, method.ErrLost) || errors.Is(err, forest.ErrScratch) || errors.Is(err, kv.ErrFull) {
+	if err == nil || errors.Is(err, method.ErrPreempted) || errors.Is(err, forest.ErrScratch) || errors.Is(err, kv.ErrFull) {
 		return nil
 	}
 	return x.fault(i, err)

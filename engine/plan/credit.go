@@ -81,8 +81,8 @@ func (c *Credit) Due(throughput float64) bool {
 // Read adds time that the drafter took beside its calls, such as to read a text.
 func (c *Credit) Read(seconds float64) { c.spent += seconds }
 
-// Took learns how long the drafter took in a round, which stands for so many.
-func (c *Credit) Took(seconds float64, rounds int) {
+// ObserveTime learns how long the drafter took in a round, which stands for so many.
+func (c *Credit) ObserveTime(seconds float64, rounds int) {
 	if c.timed++; c.timed == 1 {
 		c.seconds = seconds
 	}

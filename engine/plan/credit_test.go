@@ -11,7 +11,7 @@ func text(c *Credit, tokens int, seconds float64) (asked int) {
 	for range 40 {
 		if c.Due(1) {
 			asked++
-			c.Took(seconds, 1)
+			c.ObserveTime(seconds, 1)
 			c.Observe(tokens)
 		}
 	}

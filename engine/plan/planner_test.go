@@ -273,7 +273,7 @@ func TestCount(t *testing.T) {
 	var s Stats
 	s.Count(p, 2, []int{0}, func(place int32) bool { return place < 2 }, 3, 4)
 	want := Stats{Rounds: 1, Tokens: 2, Drafted: 2, Accepted: 1, Drafting: 3, Stepping: 4}
-	want.Run[0], want.Run[1], want.Run[2], want.Hit[0] = 1, 1, 1, 1
+	want.RanByRank[0], want.RanByRank[1], want.RanByRank[2], want.AcceptedByRank[0] = 1, 1, 1, 1
 	if s != want {
 		t.Errorf("%+v, want %+v", s, want)
 	}

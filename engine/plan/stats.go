@@ -10,7 +10,8 @@ type Stats struct {
 	Accepted int           // of these
 	Drafting time.Duration // making drafts
 	Stepping time.Duration // of the rounds, drafting aside
-	Run, Hit [MaxDraft]int // by rank of score in its round: drafts that were run, and those that were accepted
+	// RanByRank and AcceptedByRank count the drafts by the rank of their score in their round: those that were run, and those that were accepted.
+	RanByRank, AcceptedByRank [MaxDraft]int
 }
 
 // Since returns what drafting did after the sequence's earlier figures were taken.
@@ -30,9 +31,9 @@ func (s *Stats) add(o Stats, times int) {
 	s.Accepted += times * o.Accepted
 	s.Drafting += time.Duration(times) * o.Drafting
 	s.Stepping += time.Duration(times) * o.Stepping
-	for i := range o.Run {
-		s.Run[i] += times * o.Run[i]
-		s.Hit[i] += times * o.Hit[i]
+	for i := range o.RanByRank {
+		s.RanByRank[i] += times * o.RanByRank[i]
+		s.AcceptedByRank[i] += times * o.AcceptedByRank[i]
 	}
 }
 
@@ -45,10 +46,10 @@ func (s *Stats) Count(p *Planner, tokens int, accepted []int, ran func(place int
 	s.Drafting += drafting
 	s.Stepping += stepping
 	for rank, place := range p.order[:len(p.chosen)] {
-		s.Run[rank]++
+		s.RanByRank[rank]++
 		for _, a := range accepted {
 			if int32(a) == place {
-				s.Hit[rank]++
+				s.AcceptedByRank[rank]++
 			}
 		}
 	}

@@ -57,9 +57,9 @@ func (c *Caller) absent() time.Duration {
 // Context returns the context of the call that waits, for the leader.
 func (c *Caller) Context() context.Context { return c.ctx }
 
-// Gone returns an error where the caller does not want its call served any longer: its context has ended, or it is
+// Err returns an error where the caller does not want its call served any longer: its context has ended, or it is
 // cancelled, or the queue is closed.
-func (c *Caller) Gone() error {
+func (c *Caller) Err() error {
 	if err := c.refused.Load(); err != nil {
 		return *err
 	}
@@ -101,7 +101,7 @@ type Queue[M Member] struct {
 	waiting []M
 	leader  *Caller       // one of them
 	asleep  bool          // the leader waits for an event
-	events  int           // calls, and what [Queue.Happened] tells
+	events  int           // calls, and what [Queue.Notify] tells
 	due     atomic.Int32  // callers that are expected back
 	round   time.Duration // how long the last round took
 	closed  atomic.Pointer[error]
@@ -140,15 +140,15 @@ func (q *Queue[M]) Waiting() int {
 	return len(q.waiting)
 }
 
-// Took tells how long a round took.
-func (q *Queue[M]) Took(d time.Duration) {
+// Observe tells how long a round took.
+func (q *Queue[M]) Observe(d time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.round = d
 }
 
-// Happened wakes a sleeping leader: something has changed that it may wait for.
-func (q *Queue[M]) Happened() {
+// Notify wakes a sleeping leader: something has changed that it may wait for.
+func (q *Queue[M]) Notify() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.happened()
@@ -165,7 +165,7 @@ func (q *Queue[M]) happened() {
 // Cancel ends the running call of a member, within a round, and refuses all later ones.
 func (q *Queue[M]) Cancel(m M) {
 	m.Caller().cancelled.Store(true)
-	q.Happened()
+	q.Notify()
 }
 
 // Close ends the calls of all members with an error, within a round, and refuses later ones with it. It returns when no
@@ -298,8 +298,8 @@ const patience = 4
 // burst is how many rounds may lie between two calls of one burst.
 const burst = 2
 
-// Gather waits for the callers that the last round served and that are usually back soon. The leader calls it.
-func (q *Queue[M]) Gather() {
+// AwaitReturning waits for the callers that the last round served and that are usually back soon. The leader calls it.
+func (q *Queue[M]) AwaitReturning() {
 	if q.due.Load() == 0 {
 		return
 	}

@@ -25,14 +25,14 @@ func TestQueue(t *testing.T) {
 			t.Error("two members lead")
 		}
 		defer leaders.Add(-1)
-		q.Gather()
+		q.AwaitReturning()
 		rounds.Add(1)
 		start := time.Now()
 		all, events := q.Callers(nil, nil)
 		worked := false
 		for _, m := range all {
-			worked = worked || m.left >= 0 || m.caller.Gone() != nil // behind Finish the member is its caller's
-			switch err := m.caller.Gone(); {
+			worked = worked || m.left >= 0 || m.caller.Err() != nil // behind Finish the member is its caller's
+			switch err := m.caller.Err(); {
 			case err != nil:
 				q.Finish(m, err)
 			case m.left < 0: // nothing can be done for it
@@ -42,7 +42,7 @@ func TestQueue(t *testing.T) {
 				m.left--
 			}
 		}
-		q.Took(time.Since(start))
+		q.Observe(time.Since(start))
 		if !worked {
 			q.Sleep(leader, events, time.Millisecond)
 		}
@@ -111,7 +111,7 @@ func TestClose(t *testing.T) {
 		all, events := q.Callers(nil, nil)
 		ended := false
 		for _, m := range all {
-			if err := m.caller.Gone(); err != nil {
+			if err := m.caller.Err(); err != nil {
 				q.Finish(m, err)
 				ended = true
 			}
@@ -179,7 +179,7 @@ func TestSleep(t *testing.T) {
 	var all sync.WaitGroup
 	all.Go(func() { call(&member{}) })
 	<-asleep
-	q.Happened() // perhaps before it sleeps
+	q.Notify() // perhaps before it sleeps
 	<-asleep
 	all.Go(func() { call(&member{}) })
 	all.Wait()
@@ -192,7 +192,7 @@ func TestSleep(t *testing.T) {
 func TestExpected(t *testing.T) {
 	for _, fault := range []error{nil, errors.New("fault")} {
 		var q Queue[*member]
-		q.Took(time.Hour)
+		q.Observe(time.Hour)
 		m := &member{}
 		m.caller.Init(false)
 		if err := q.Do(t.Context(), m, func(l *member) { q.Finish(l, fault) }); err != fault {

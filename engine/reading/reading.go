@@ -40,8 +40,8 @@ type Options struct {
 }
 
 // Of returns what options read of a text of n tokens, and the pool of its vectors, without a kind. An error names the option that the model does not have.
-func Of(o Options, info *model.Info, n int) (r Reading, p model.Pool, err error) {
-	p = model.Pool{Tokens: n, Dimensions: o.Dimensions}
+func Of(o Options, info *model.Info, n int) (r Reading, p model.Pooler, err error) {
+	p = model.Pooler{Tokens: n, Dimensions: o.Dimensions}
 	if o.Layers == nil && o.Exit == 0 {
 		p.Dense = info.Dense
 	}

@@ -71,8 +71,8 @@ func (m *Maker) Closed() error { return m.queue.Closed() }
 // Cancel ends the running call of a trunk within a step, and refuses all later ones, with [ErrCancelled].
 func (m *Maker) Cancel(t *Trunk) { m.queue.Cancel(t) }
 
-// Happened tells that trunks that wait may have room now.
-func (m *Maker) Happened() { m.queue.Happened() }
+// Notify tells that trunks that wait may have room now.
+func (m *Maker) Notify() { m.queue.Notify() }
 
 // Waiting returns how many callers wait.
 func (m *Maker) Waiting() int { return m.queue.Waiting() }

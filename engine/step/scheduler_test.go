@@ -21,7 +21,7 @@ const page = forest.SlotsPerPage
 func newMaker(t *testing.T) *Maker {
 	t.Helper()
 	cache, err := kv.New(kv.Config{
-		Layers: []kv.Layer{{KVHeads: 1, Size: 4}}, Type: tensor.F32, Context: 4 * page, Tokens: 2 * page, Seqs: 4, Scratch: page,
+		Layers: []kv.Layer{{KVHeads: 1, KeySize: 4}}, Type: tensor.F32, Context: 4 * page, Tokens: 2 * page, Seqs: 4, Scratch: page,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -114,20 +114,20 @@ func TestPreempt(t *testing.T) {
 	}
 	m.step.parts = nil
 	err := m.Reserve(high, func() error {
-		if !low.Lost {
+		if !low.Preempted {
 			return kv.ErrFull
 		}
 		return nil
 	})
-	if load := m.Load.Now(); err != nil || low.Len() != 0 || middle.Lost || middle.Len() != page || load.Preempted != 1 {
-		t.Errorf("%v: the last in rank has %d tokens, the next one %d, lost %v; %+v", err, low.Len(), middle.Len(), middle.Lost, load)
+	if load := m.Load.Now(); err != nil || low.Len() != 0 || middle.Preempted || middle.Len() != page || load.Preempted != 1 {
+		t.Errorf("%v: the last in rank has %d tokens, the next one %d, lost %v; %+v", err, low.Len(), middle.Len(), middle.Preempted, load)
 	}
 }
 
 // idle is a job that needs what take gives.
 type idle struct{ take func() error }
 
-func (j idle) Need() (Need, error)    { return Need{Take: j.take}, nil }
+func (j idle) Need() (Need, error)    { return Need{TakePages: j.take}, nil }
 func (idle) Place(*Step) error        { return nil }
 func (idle) Take(*Step) (bool, error) { return true, nil }
 

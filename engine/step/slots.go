@@ -54,13 +54,13 @@ const (
 // rows has one. The fields are guarded by the maker's lock, but for Source and Terms, which the trunk's goroutine sets before its
 // first job; the caller has a lock of its own.
 type Trunk struct {
-	Seq    forest.Seq // -1: it has no slot
-	Terms  Terms
-	Source *Source // of an encoder-decoder's text; nil: none
-	Pinned bool    // its pages are never taken
-	Lost   bool    // its pages were taken: its text is computed anew
-	Begun  bool    // it decodes: its prompt is computed
-	Rows   int     // that it has of the step
+	Seq       forest.Seq // -1: it has no slot
+	Terms     Terms
+	Source    *Source // of an encoder-decoder's text; nil: none
+	Pinned    bool    // its pages are never taken
+	Preempted bool    // its pages were taken: its text is computed anew
+	Begun     bool    // it decodes: its prompt is computed
+	Rows      int     // that it has of the step
 
 	maker   *Maker
 	caller  queue.Caller
@@ -169,7 +169,7 @@ func (m *Maker) vacate() bool {
 		return false
 	}
 	o := m.admitted[i]
-	o.Lost, o.owed, o.away = true, false, true
+	o.Preempted, o.owed, o.away = true, false, true
 	m.Load.Note(func(l *Load) { l.Preempted, l.Open = l.Preempted+1, l.Open-1 })
 	return m.release(o) == nil
 }
@@ -189,12 +189,12 @@ func (m *Maker) Admit(t *Trunk) error {
 	case len(m.admitted) == m.Seqs && !m.vacate():
 		return fmt.Errorf("engine: %d sequences have a slot: %w", m.Seqs, ErrBusy)
 	}
-	m.Take(t, m.Cache.NewSeq(t.Terms.Salt))
+	m.Bind(t, m.Cache.NewSeq(t.Terms.Salt))
 	return nil
 }
 
-// Take gives a trunk a sequence of the cache. The caller holds the maker's lock.
-func (m *Maker) Take(t *Trunk, seq forest.Seq) {
+// Bind gives a trunk a sequence of the cache. The caller holds the maker's lock.
+func (m *Maker) Bind(t *Trunk, seq forest.Seq) {
 	t.Seq = seq
 	m.hold(t)
 	if t.away {
@@ -256,7 +256,7 @@ func (m *Maker) Reserve(t *Trunk, take func() error) error {
 		if err := m.Cache.Truncate(last.Seq, 0); err != nil {
 			return err
 		}
-		last.Lost = true
+		last.Preempted = true
 		m.Load.Note(func(l *Load) { l.Preempted++ })
 	}
 }

@@ -70,4 +70,4 @@ type callerContext struct {
 }
 
 // Err implements [context.Context].
-func (c callerContext) Err() error { return c.t.caller.Gone() }
+func (c callerContext) Err() error { return c.t.caller.Err() }

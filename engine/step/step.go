@@ -28,15 +28,15 @@ type Job interface {
 
 // Need lists the rows and the pages that a job needs of a step.
 type Need struct {
-	Rows    int           // that it needs at least: it gets these, or waits
-	Decodes bool          // of these, one gives a token: it is not put off for prompts
-	Drafts  *plan.Planner // chooses further rows, which compete by what they promise; nil: there are none
-	Prompt  int           // further rows, of which any number helps
-	Text    []token.ID    // that the prompt rows compute, whose pages others may take over
-	Ahead   int           // tokens that pages are reserved for
-	Near    int           // the same for layers with a window, which pass pages on
-	Take    func() error  // takes pages in another way; nil: in this
-	Alone   bool          // the step is for this job alone
+	Rows         int           // that it needs at least: it gets these, or waits
+	Decodes      bool          // of these, one gives a token: it is not put off for prompts
+	Drafts       *plan.Planner // chooses further rows, which compete by what they promise; nil: there are none
+	Prompt       int           // further rows, of which any number helps
+	Text         []token.ID    // that the prompt rows compute, whose pages others may take over
+	PageTokens   int           // tokens that pages are reserved for
+	WindowTokens int           // the same for layers with a window, which pass pages on
+	TakePages    func() error  // takes pages in another way; nil: in this
+	Alone        bool          // the step is for this job alone
 }
 
 // Step is one forward pass and the trunks that share it, kept between steps for its room. Jobs use it during [Job.Place] and [Job.Take].
@@ -63,7 +63,7 @@ type owners struct {
 // Err implements [context.Context].
 func (o *owners) Err() (err error) {
 	for _, t := range o.parts {
-		if err = t.caller.Gone(); err == nil {
+		if err = t.caller.Err(); err == nil {
 			return nil
 		}
 	}
@@ -73,7 +73,7 @@ func (o *owners) Err() (err error) {
 // makeStep makes a step of the jobs whose callers wait: it collects them, schedules their rows, runs these, and hands
 // out the results. Where nothing can be done it returns after something has happened. The caller leads.
 func (m *Maker) makeStep(lead *Trunk) {
-	m.queue.Gather()
+	m.queue.AwaitReturning()
 	events, worked := m.tryStep()
 	if !worked {
 		m.queue.Sleep(lead, events, idleGrace)
@@ -102,7 +102,7 @@ func (m *Maker) collect(st *Step) (ended bool) {
 	slices.SortFunc(st.called, rank)
 	st.parts = st.parts[:0]
 	for _, t := range st.called {
-		fits, had, err := false, t.Seq >= 0, t.caller.Gone()
+		fits, had, err := false, t.Seq >= 0, t.caller.Err()
 		if err == nil {
 			fits, err = m.fit(t)
 		}
@@ -138,9 +138,9 @@ func (m *Maker) fit(t *Trunk) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	take := t.need.Take
+	take := t.need.TakePages
 	if take == nil {
-		take = func() error { return m.Cache.Reserve(t.Seq, t.need.Ahead, t.need.Near) }
+		take = func() error { return m.Cache.Reserve(t.Seq, t.need.PageTokens, t.need.WindowTokens) }
 	}
 	err = m.Reserve(t, take)
 	if errors.Is(err, kv.ErrFull) && len(m.admitted) > 1 {
@@ -155,7 +155,7 @@ func (m *Maker) perform(st *Step, parts []*Trunk) {
 	start := time.Now()
 	err := m.forward(st, parts)
 	if err == nil {
-		m.queue.Took(time.Since(start))
+		m.queue.Observe(time.Since(start))
 		for _, t := range parts {
 			m.deliver(st, t)
 		}
@@ -171,8 +171,8 @@ func (m *Maker) perform(st *Step, parts []*Trunk) {
 	}
 	for i, t := range parts {
 		switch {
-		case t.caller.Gone() != nil:
-			m.queue.Finish(t, t.caller.Gone())
+		case t.caller.Err() != nil:
+			m.queue.Finish(t, t.caller.Err())
 		case len(parts) > 1:
 			m.perform(st, parts[i:i+1])
 		case t.need.Drafts != nil && t.need.Drafts.Limit(0) > 0:
@@ -222,7 +222,7 @@ func (m *Maker) observe(st *Step) {
 // deliver hands a trunk the results of its rows, and ends the call where that is all. The rows of one whose
 // context has ended are dropped.
 func (m *Maker) deliver(st *Step, t *Trunk) {
-	err, done := t.caller.Gone(), true
+	err, done := t.caller.Err(), true
 	if err == nil {
 		st.current = t
 		err = guard.Call(func() (err error) {

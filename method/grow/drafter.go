@@ -50,7 +50,7 @@ func (d *Drafter) Committed(r method.Update) {
 
 // Draft implements [method.Drafter].
 func (d *Drafter) Draft(ctx context.Context, t *method.Tree) error {
-	return d.grower.Grow(ctx, t, len(d.history.IDs())-d.history.Source)
+	return d.grower.Grow(ctx, t, len(d.history.IDs())-d.history.SourceLen)
 }
 
 // Branch returns the sequence of the draft model.

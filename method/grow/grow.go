@@ -218,7 +218,7 @@ func (g *Grower) expand(ctx context.Context, t *method.Tree) error {
 			return err
 		}
 	}
-	g.passes.Took(time.Since(start))
+	g.passes.Observe(time.Since(start))
 	return nil
 }
 

@@ -14,8 +14,8 @@ type Passes struct {
 	seconds float64 // of a pass, averaged
 }
 
-// Took counts a pass.
-func (p *Passes) Took(d time.Duration) {
+// Observe counts a pass.
+func (p *Passes) Observe(d time.Duration) {
 	if p.seconds == 0 {
 		p.seconds = d.Seconds()
 	}

@@ -35,7 +35,7 @@ func openDeepSeek2(l *model.Loader) model.Model {
 	s := l.LatentHyperparameters()
 	l.SplitPredictors(&s.Hyperparameters)
 	config := l.RopeConfig(s.Hyperparameters, false)
-	config.Dims, config.NoTemperature = s.Turned, true
+	config.Dims, config.NoTemperature = s.RopeSize, true
 	rope := l.NewRope(config)
 	temperature := 1.0 // part of the scale of attention, by DeepSeek's own multiplier
 	if config.Scaling == rotary.YaRN && l.OK() {

@@ -19,7 +19,7 @@ func openGemma3(l *model.Loader) model.Model {
 	s := l.Hyperparameters()
 	windowed := l.Windows(l.Count("attention.sliding_window", 1, 1<<24), gemma3Period)
 	global := l.Rope(s, true)
-	local := l.NewRope(rotary.Config{Dims: s.Size, NeoX: true, Base: l.FloatOr("rope.freq_base_swa", 10000)})
+	local := l.NewRope(rotary.Config{Dims: s.KeySize, NeoX: true, Base: l.FloatOr("rope.freq_base_swa", 10000)})
 	m := loadGemma(l, s, func(i int) gemmaLayer {
 		rope := global
 		if windowed[i] {

@@ -61,14 +61,14 @@ type altUp struct {
 
 func openGemma3n(l *model.Loader) model.Model {
 	s := l.Hyperparameters()
-	if s.Value != s.Size {
-		l.Fail("gemma3n.attention.value_length is %d; it must be key_length (%d)", s.Value, s.Size)
+	if s.ValueSize != s.KeySize {
+		l.Fail("gemma3n.attention.value_length is %d; it must be key_length (%d)", s.ValueSize, s.KeySize)
 	}
 	if n, at := l.CountOr("altup.num_inputs", gemma3nStreams, 0, 1<<16), l.CountOr("altup.active_idx", 0, 0, 1<<16); n != gemma3nStreams || at != 0 {
 		l.Fail("gemma3n has %d streams of which number %d is active; only %d and 0 are supported", n, at, gemma3nStreams)
 	}
 	windowed := l.Windows(l.Count("attention.sliding_window", 1, 1<<24), gemma3nPeriod)
-	global, local := l.Rope(s, true), localRope(l, s.Size)
+	global, local := l.Rope(s, true), localRope(l, s.KeySize)
 	shared := l.CountOr("attention.shared_kv_layers", max(0, s.Layers-gemma3nOwn), 0, max(0, s.Layers-1))
 	if !l.OK() {
 		return nil

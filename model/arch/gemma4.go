@@ -45,9 +45,9 @@ type gemma4Mixture struct {
 func openGemma4(l *model.Loader) model.Model {
 	s, layers := l.LayerHyperparameters()
 	windowed := l.Windows(l.Count("attention.sliding_window", 1, 1<<24), gemma3Period)
-	local := l.CountOr("attention.key_length_swa", s.Size, 1, 1<<12)
-	if v := l.CountOr("attention.value_length_swa", local, 1, 1<<12); v != local || s.Value != s.Size {
-		l.Fail("gemma4 has heads of %d and %d values for keys and of %d and %d for values; the two must be equal", s.Size, local, s.Value, v)
+	local := l.CountOr("attention.key_length_swa", s.KeySize, 1, 1<<12)
+	if v := l.CountOr("attention.value_length_swa", local, 1, 1<<12); v != local || s.ValueSize != s.KeySize {
+		l.Fail("gemma4 has heads of %d and %d values for keys and of %d and %d for values; the two must be equal", s.KeySize, local, s.ValueSize, v)
 	}
 	global := l.Rope(s, true)
 	ropeLocal := localRope(l, l.CountOr("rope.dimension_count_swa", local, 1, local))
@@ -57,8 +57,8 @@ func openGemma4(l *model.Loader) model.Model {
 			l.Fail("layer %d has %d heads of keys and %d inner values; each must be 1 or more", i, hp.KVHeads, hp.FFN)
 		}
 		if l.OK() && windowed[i] {
-			hp.Size, hp.Value = local, local
-			l.Info().Layers[i] = kv.Layer{KVHeads: hp.KVHeads, Size: local, Value: local, Keeps: l.Info().Layers[i].Keeps}
+			hp.KeySize, hp.ValueSize = local, local
+			l.Info().Layers[i] = kv.Layer{KVHeads: hp.KVHeads, KeySize: local, ValueSize: local, Keeps: l.Info().Layers[i].Keeps}
 		}
 	}
 	if !l.OK() {

@@ -44,8 +44,8 @@ func loadUnitLayers(l *model.Loader, layers []model.Hyperparameters, windowed []
 			return u
 		}
 		a, b := &l.Info().Layers[from], &l.Info().Layers[i]
-		if a.KVHeads != b.KVHeads || a.Size != b.Size {
-			l.Fail("layer %d has %d heads of %d values, and layer %d, whose keys it reads, %d of %d; the two must be equal", i, b.KVHeads, b.Size, from, a.KVHeads, a.Size)
+		if a.KVHeads != b.KVHeads || a.KeySize != b.KeySize {
+			l.Fail("layer %d has %d heads of %d values, and layer %d, whose keys it reads, %d of %d; the two must be equal", i, b.KVHeads, b.KeySize, from, a.KVHeads, a.KeySize)
 		}
 		b.Keeps = kv.Share(from)
 	}
@@ -60,21 +60,21 @@ func localRope(l *model.Loader, dims int) *compute.Rope {
 // attention loads the block of a layer. Files may have the projections of keys and values of a shared layer, which nothing reads.
 func (u *unitLayers) attention(l *model.Loader, s model.Hyperparameters, i int) unitAttention {
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", i, t) }
-	a := unitAttention{hparams: s, layer: i, rope: u.global, qNorm: l.Vector(name("attn_q_norm.weight"), s.Size)}
+	a := unitAttention{hparams: s, layer: i, rope: u.global, qNorm: l.Vector(name("attn_q_norm.weight"), s.KeySize)}
 	if u.windowed[i] {
 		a.rope = u.local
 	}
-	a.qkv = []compute.Projection{l.Projection(name("attn_q"), s.Heads*s.Size, s.Width)}
-	a.out = l.Projection(name("attn_output"), s.Width, s.Heads*s.Size)
+	a.qkv = []compute.Projection{l.Projection(name("attn_q"), s.Heads*s.KeySize, s.Width)}
+	a.out = l.Projection(name("attn_output"), s.Width, s.Heads*s.KeySize)
 	if i >= u.own {
 		l.LeaveOut(name("attn_k.weight"), name("attn_k.bias"), name("attn_v.weight"), name("attn_v.bias"), name("attn_k_norm.weight"))
 		return a
 	}
-	a.qkv = append(a.qkv, l.Projection(name("attn_k"), s.KVHeads*s.Size, s.Width))
+	a.qkv = append(a.qkv, l.Projection(name("attn_k"), s.KVHeads*s.KeySize, s.Width))
 	if l.Has(name("attn_v.weight")) {
-		a.qkv = append(a.qkv, l.Projection(name("attn_v"), s.KVHeads*s.Size, s.Width))
+		a.qkv = append(a.qkv, l.Projection(name("attn_v"), s.KVHeads*s.KeySize, s.Width))
 	}
-	a.kNorm, a.unit = l.Vector(name("attn_k_norm.weight"), s.Size), weight.Ones(s.Size)
+	a.kNorm, a.unit = l.Vector(name("attn_k_norm.weight"), s.KeySize), weight.Ones(s.KeySize)
 	return a
 }
 
@@ -89,7 +89,7 @@ func (a *unitAttention) Forward(x *compute.Exec, h compute.Buf) compute.Buf {
 	}
 	k, v := qkv[1], qkv[len(qkv)-1]
 	if len(qkv) == 2 {
-		v = x.Part(k, 0, s.KVHeads*s.Size)
+		v = x.Part(k, 0, s.KVHeads*s.KeySize)
 	}
 	k = x.Rope(x.NormHeads(k, s.KVHeads, a.kNorm, s.Eps), s.KVHeads, a.rope)
 	return x.Linear(a.out, x.Attend(c, q, k, x.NormHeads(v, s.KVHeads, a.unit, s.Eps)))

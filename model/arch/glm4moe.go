@@ -21,7 +21,7 @@ func openGLM4MoE(l *model.Loader) model.Model {
 	return openDecoder(l, s, func(i int) decoderLayer {
 		name := func(t string) string { return fmt.Sprintf("blk.%d.%s.weight", i, t) }
 		layer := decoderLayer{attn: l.Attention(s, i, rope), ffnNorm: l.Vector(name("post_attention_norm"), s.Width)}
-		layer.attn.QNorm, layer.attn.KNorm = l.VectorIf(name("attn_q_norm"), s.Size), l.VectorIf(name("attn_k_norm"), s.Size)
+		layer.attn.QNorm, layer.attn.KNorm = l.VectorIf(name("attn_q_norm"), s.KeySize), l.VectorIf(name("attn_k_norm"), s.KeySize)
 		layer.mlp, layer.experts = mix.blocks(l, i)
 		return layer
 	})

@@ -21,7 +21,7 @@ func openGranite(l *model.Loader) model.Model {
 	if l.BoolOr("rope.scaling.finetuned", true) { // the file's sign that heads rotate
 		rope = l.Rope(s, false)
 	}
-	attention := scaleOr(l, "attention.scale", 1/math.Sqrt(float64(s.Size)))
+	attention := scaleOr(l, "attention.scale", 1/math.Sqrt(float64(s.KeySize)))
 	m := openDecoder(l, s, func(i int) decoderLayer {
 		layer := decoderLayer{attn: l.Attention(s, i, rope)}
 		layer.attn.Scale = attention

@@ -12,7 +12,7 @@ func openHunyuan(l *model.Loader) model.Model {
 	return openDecoder(l, s, func(i int) decoderLayer {
 		layer := decoderLayer{attn: l.Attention(s, i, rope), mlp: l.MLP(s, i)}
 		l.HeadNorms(&layer.attn)
-		layer.attn.NormTurned = true
+		layer.attn.NormAfterRope = true
 		return layer
 	})
 }

@@ -17,7 +17,7 @@ func openHunyuanMoE(l *model.Loader) model.Model {
 	return openDecoder(l, s, func(i int) decoderLayer {
 		layer := decoderLayer{attn: l.Attention(s, i, rope), experts: l.Experts(s, i, s.FFN), mlp: l.SharedMLP(s, i, shared)}
 		l.HeadNorms(&layer.attn)
-		layer.attn.NormTurned = true
+		layer.attn.NormAfterRope = true
 		return layer
 	})
 }

@@ -32,7 +32,7 @@ func openLlama4(l *model.Loader) model.Model {
 	if s.Experts > 0 {
 		ffn, step = l.Count("expert_feed_forward_length", 1, 1<<18), l.Count("interleave_moe_layer_step", 1, 128)
 	}
-	rope, ones := l.Rope(s, false), weight.Ones(s.Size)
+	rope, ones := l.Rope(s, false), weight.Ones(s.KeySize)
 	return openDecoder(l, s, func(i int) decoderLayer {
 		layer := decoderLayer{attn: l.Attention(s, i, rope)}
 		switch {
@@ -40,14 +40,14 @@ func openLlama4(l *model.Loader) model.Model {
 			layer.attn.Rope = nil
 			layer.attn.Temperature, layer.attn.TemperLength, layer.attn.TemperFirst = temperature, length, 1
 		case s.Experts != llama4Wide:
-			layer.attn.QNorm, layer.attn.KNorm, layer.attn.NormTurned = ones, ones, true
+			layer.attn.QNorm, layer.attn.KNorm, layer.attn.NormAfterRope = ones, ones, true
 		}
 		if s.Experts == 0 || (i+1)%step != 0 {
 			layer.mlp = l.MLP(s, i)
 			return layer
 		}
 		layer.experts = l.Experts(s, i, ffn)
-		layer.experts.Choice = compute.Router{Used: s.Used, Sigmoid: true}
+		layer.experts.Choice = compute.Router{Used: s.ExpertsPerToken, Sigmoid: true}
 		layer.experts.WeighInputs = true
 		layer.mlp = l.SharedMLP(s, i, ffn)
 		return layer

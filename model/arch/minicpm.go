@@ -43,7 +43,7 @@ func readScales(l *model.Loader, other scales) scales {
 func openMiniCPM3(l *model.Loader) model.Model {
 	s := l.LatentHyperparameters()
 	config := l.RopeConfig(s.Hyperparameters, true)
-	config.Dims = s.Turned
+	config.Dims = s.RopeSize
 	m := loadDeepSeek2(l, s, l.NewRope(config), 1, mixture{hparams: s.Hyperparameters, dense: s.Layers})
 	m.scales = miniCPMScales(s.Hyperparameters)
 	return m

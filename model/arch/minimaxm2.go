@@ -17,7 +17,7 @@ func openMiniMaxM2(l *model.Loader) model.Model {
 	s := l.Hyperparameters()
 	needExperts(l, s)
 	ffn := l.Count("expert_feed_forward_length", 1, 1<<18)
-	router := compute.Router{Used: s.Used, Norm: true, Sigmoid: l.CountOr("expert_gating_func", sigmoid, softmax, sigmoid) == sigmoid}
+	router := compute.Router{Used: s.ExpertsPerToken, Norm: true, Sigmoid: l.CountOr("expert_gating_func", sigmoid, softmax, sigmoid) == sigmoid}
 	rope := l.Rope(s, true)
 	return openDecoder(l, s, func(i int) decoderLayer {
 		name := func(t string) string { return fmt.Sprintf("blk.%d.%s", i, t) }
@@ -25,8 +25,8 @@ func openMiniMaxM2(l *model.Loader) model.Model {
 		for p := range layer.attn.QKV {
 			layer.attn.QKV[p].Bias = compute.Vector{}
 		}
-		layer.attn.QNorm = l.Vector(name("attn_q_norm.weight"), s.Heads*s.Size)
-		layer.attn.KNorm = l.Vector(name("attn_k_norm.weight"), s.KVHeads*s.Size)
+		layer.attn.QNorm = l.Vector(name("attn_q_norm.weight"), s.Heads*s.KeySize)
+		layer.attn.KNorm = l.Vector(name("attn_k_norm.weight"), s.KVHeads*s.KeySize)
 		layer.experts.Choice = router
 		layer.experts.Choice.Bias = l.Vector(name("exp_probs_b.bias"), s.Experts)
 		return layer

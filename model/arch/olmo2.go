@@ -34,7 +34,7 @@ func openOlmo2(l *model.Loader) model.Model {
 	windowed := l.Windows(l.CountOr("attention.sliding_window", 0, 0, 1<<24), olmo2Period)
 	global := l.Rope(s, true)
 	local := l.NewRope(rotary.Config{
-		Dims: s.Size, NeoX: true, Base: l.FloatOr("rope.freq_base_swa", l.FloatOr("rope.freq_base", 10000)),
+		Dims: s.KeySize, NeoX: true, Base: l.FloatOr("rope.freq_base_swa", l.FloatOr("rope.freq_base", 10000)),
 	})
 	return loadOlmo2(l, s, func(i int) model.Attention {
 		name := func(t string) string { return fmt.Sprintf("blk.%d.%s.weight", i, t) }
@@ -43,8 +43,8 @@ func openOlmo2(l *model.Loader) model.Model {
 			rope = local
 		}
 		a := l.Attention(s, i, rope)
-		a.QNorm = l.Vector(name("attn_q_norm"), s.Heads*s.Size)
-		a.KNorm = l.Vector(name("attn_k_norm"), s.KVHeads*s.Size)
+		a.QNorm = l.Vector(name("attn_q_norm"), s.Heads*s.KeySize)
+		a.KNorm = l.Vector(name("attn_k_norm"), s.KVHeads*s.KeySize)
 		return a
 	})
 }

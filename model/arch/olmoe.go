@@ -19,8 +19,8 @@ func openOlmoe(l *model.Loader) model.Model {
 	return openDecoder(l, s, func(i int) decoderLayer {
 		layer := decoderLayer{attn: l.Attention(s, i, rope), experts: l.Experts(s, i, s.FFN)}
 		layer.experts.Choice = router
-		layer.attn.QNorm = l.Vector(fmt.Sprintf("blk.%d.attn_q_norm.weight", i), s.Heads*s.Size)
-		layer.attn.KNorm = l.Vector(fmt.Sprintf("blk.%d.attn_k_norm.weight", i), s.KVHeads*s.Size)
+		layer.attn.QNorm = l.Vector(fmt.Sprintf("blk.%d.attn_q_norm.weight", i), s.Heads*s.KeySize)
+		layer.attn.KNorm = l.Vector(fmt.Sprintf("blk.%d.attn_k_norm.weight", i), s.KVHeads*s.KeySize)
 		return layer
 	})
 }

@@ -29,7 +29,7 @@ func openStep35(l *model.Loader) model.Model {
 		if windowed[i] {
 			layer.attn.Rope = windowRope
 		}
-		layer.attn.QNorm, layer.attn.KNorm = l.VectorIf(name("attn_q_norm.weight"), s.Size), l.VectorIf(name("attn_k_norm.weight"), s.Size)
+		layer.attn.QNorm, layer.attn.KNorm = l.VectorIf(name("attn_q_norm.weight"), s.KeySize), l.VectorIf(name("attn_k_norm.weight"), s.KeySize)
 		if l.Has(name("attn_gate.weight")) {
 			layer.attn.QKV = append(layer.attn.QKV, l.Projection(name("attn_gate"), layers[i].Heads, s.Width))
 		}
@@ -52,7 +52,7 @@ func step35Ropes(l *model.Loader, s model.Hyperparameters) (rope, windowRope *co
 	window := config
 	window.Factors = nil
 	window.Base = l.FloatOr("rope.freq_base_swa", config.Base)
-	window.Dims = l.CountOr("rope.dimension_count_swa", config.Dims, 2, max(2, s.Size))
+	window.Dims = l.CountOr("rope.dimension_count_swa", config.Dims, 2, max(2, s.KeySize))
 	if config.Dims /= 2; config.Factors != nil {
 		config.Factors = config.Factors[:config.Dims/2]
 	}

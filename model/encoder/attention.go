@@ -24,7 +24,7 @@ func loadAttention(l *model.Loader, s model.Hyperparameters, layer int) attentio
 	a := l.Attention(s, layer, nil)
 	return attention{
 		qkv: a.QKV, out: a.Out, kvHeads: s.KVHeads,
-		attend: compute.Attention{Layer: layer, Heads: s.Heads, Scale: float32(1 / math.Sqrt(float64(s.Size)))},
+		attend: compute.Attention{Layer: layer, Heads: s.Heads, Scale: float32(1 / math.Sqrt(float64(s.KeySize)))},
 	}
 }
 

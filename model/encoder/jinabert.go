@@ -18,8 +18,8 @@ func openJinaBERTv2(l *model.Loader) model.Model {
 	slopes := l.Slopes(s.Heads, float64(l.RangeOr("attention.max_alibi_bias", 8, 0, 1e3)))
 	m := loadBERT(l, s, func(i int, layer *bertLayer) {
 		layer.attn.attend.Slopes = slopes
-		layer.attn.qNorm = normIf(l, i, "attn_q_norm", s.Heads*s.Size, eps)
-		layer.attn.kNorm = normIf(l, i, "attn_k_norm", s.KVHeads*s.Size, eps)
+		layer.attn.qNorm = normIf(l, i, "attn_q_norm", s.Heads*s.KeySize, eps)
+		layer.attn.kNorm = normIf(l, i, "attn_k_norm", s.KVHeads*s.KeySize, eps)
 		layer.again = normIf(l, i, "attn_norm_2", s.Width, eps)
 		up := fmt.Sprintf("blk.%d.ffn_up.weight", i)
 		switch {

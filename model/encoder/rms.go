@@ -62,7 +62,7 @@ func openGemmaEmbedding(l *model.Loader) model.Model {
 	s := begin(l)
 	windowed := l.CenteredWindows(gemmaPeriod, false)
 	global := l.Rope(s, true)
-	local := l.NewRope(rotary.Config{Dims: s.Size, NeoX: true, Base: l.FloatOr("rope.freq_base_swa", 10000)})
+	local := l.NewRope(rotary.Config{Dims: s.KeySize, NeoX: true, Base: l.FloatOr("rope.freq_base_swa", 10000)})
 	m := loadRMS(l, s, "output_norm", model.PoolMean, func(i int, layer *rmsLayer) {
 		rope := global
 		if windowed[i] {

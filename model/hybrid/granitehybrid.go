@@ -23,7 +23,7 @@ func openGraniteHybrid(l *model.Loader) model.Model {
 	if l.BoolOr("rope.scaling.finetuned", true) { // the file's sign that heads rotate
 		rope = l.Rope(s, false)
 	}
-	attention := scaleOr(l, "attention.scale", 1/math.Sqrt(float64(s.Size)))
+	attention := scaleOr(l, "attention.scale", 1/math.Sqrt(float64(s.KeySize)))
 	m := openDecoder(l, s, func(i int) []sublayer {
 		mixer := sub(l, s, i, "attn_norm")
 		if layers[i].KVHeads > 0 {

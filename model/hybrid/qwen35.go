@@ -64,7 +64,7 @@ func qwenFeed(l *model.Loader, s model.Hyperparameters) func(layer int) []block 
 	if s.Experts == 0 {
 		return func(layer int) []block { return []block{&gatedMLP{l.MLP(s, layer)}} }
 	}
-	ffn := l.CountOr("expert_feed_forward_length", s.FFN/max(1, s.Used), 1, 1<<18)
+	ffn := l.CountOr("expert_feed_forward_length", s.FFN/max(1, s.ExpertsPerToken), 1, 1<<18)
 	shared := l.CountOr("expert_shared_feed_forward_length", 0, 0, 1<<18)
 	if shared == 0 {
 		shared = s.FFN

@@ -64,10 +64,10 @@ func checkSambaY(l *model.Loader, s model.Hyperparameters) {
 		l.Fail("sambay.block_count is %d; it must be a multiple of 4", s.Layers)
 	case s.Heads%2 != 0 || s.KVHeads%2 != 0:
 		l.Fail("sambay.attention.head_count is %d and head_count_kv %d; heads come in pairs, so that both must be even", s.Heads, s.KVHeads)
-	case s.Value != s.Size:
-		l.Fail("sambay.attention.value_length is %d; it must be key_length (%d)", s.Value, s.Size)
-	case s.Size > maxPair/2:
-		l.Fail("sambay.attention.key_length is %d; it must be at most %d, as two heads make one of the cache", s.Size, maxPair/2)
+	case s.ValueSize != s.KeySize:
+		l.Fail("sambay.attention.value_length is %d; it must be key_length (%d)", s.ValueSize, s.KeySize)
+	case s.KeySize > maxPair/2:
+		l.Fail("sambay.attention.key_length is %d; it must be at most %d, as two heads make one of the cache", s.KeySize, maxPair/2)
 	case s.Experts > 0:
 		l.Fail("sambay.expert_count is %d; only 0 is supported", s.Experts)
 	}
@@ -80,7 +80,7 @@ func sambaKeeps(s model.Hyperparameters, i, window, context int) kv.Layer {
 		return kv.Layer{}
 	}
 	full := s.Layers/2 + 1
-	one := kv.Layer{KVHeads: s.KVHeads / 2, Size: 2 * s.Size, Value: 2 * s.Size}
+	one := kv.Layer{KVHeads: s.KVHeads / 2, KeySize: 2 * s.KeySize, ValueSize: 2 * s.KeySize}
 	switch {
 	case i > full:
 		one.Keeps = kv.Share(full)
@@ -157,16 +157,16 @@ type differential struct {
 
 func loadDifferential(l *model.Loader, s model.Hyperparameters, i int, shared bool) *differential {
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", i, t) }
-	d := &differential{layer: i, heads: s.Heads, size: s.Size, scale: float32(1 / math.Sqrt(float64(s.Size)))}
+	d := &differential{layer: i, heads: s.Heads, size: s.KeySize, scale: float32(1 / math.Sqrt(float64(s.KeySize)))}
 	if shared {
-		d.qkv = []compute.Projection{l.Projection(name("attn_q"), s.Heads*s.Size, s.Width)}
+		d.qkv = []compute.Projection{l.Projection(name("attn_q"), s.Heads*s.KeySize, s.Width)}
 	} else {
-		d.qkv = l.Projections(name("attn_qkv"), s.Width, s.Heads*s.Size, s.KVHeads*s.Size, s.KVHeads*s.Size)
+		d.qkv = l.Projections(name("attn_qkv"), s.Width, s.Heads*s.KeySize, s.KVHeads*s.KeySize, s.KVHeads*s.KeySize)
 	}
-	d.out = l.Projection(name("attn_output"), s.Width, s.Heads*s.Size)
-	first, lambda := loadLambda(l, i, s.Size)
+	d.out = l.Projection(name("attn_output"), s.Width, s.Heads*s.KeySize)
+	first, lambda := loadLambda(l, i, s.KeySize)
 	d.lambda = lambda
-	norm := l.Vector(name("attn_sub_norm.weight"), 2*s.Size)
+	norm := l.Vector(name("attn_sub_norm.weight"), 2*s.KeySize)
 	d.norm.F = make([]float32, norm.Len())
 	for j, w := range norm.F {
 		d.norm.F[j] = w * (1 - first)

@@ -24,9 +24,9 @@ type projections struct {
 func load(l *model.Loader, name string, s model.Hyperparameters, from int) projections {
 	return projections{
 		in: []compute.Projection{
-			l.Projection(name+"_q", s.Heads*s.Size, s.Width), l.Projection(name+"_k", s.KVHeads*s.Size, from), l.Projection(name+"_v", s.KVHeads*s.Value, from),
+			l.Projection(name+"_q", s.Heads*s.KeySize, s.Width), l.Projection(name+"_k", s.KVHeads*s.KeySize, from), l.Projection(name+"_v", s.KVHeads*s.ValueSize, from),
 		},
-		out: l.Projection(name+"_o", s.Width, s.Heads*s.Value),
+		out: l.Projection(name+"_o", s.Width, s.Heads*s.ValueSize),
 	}
 }
 
@@ -48,7 +48,7 @@ func encoderInfo(l *model.Loader, s model.Hyperparameters) *model.Info {
 func layers(s model.Hyperparameters, cross kv.Heads) []kv.Layer {
 	all := make([]kv.Layer, s.Layers)
 	for i := range all {
-		all[i] = kv.Layer{KVHeads: s.KVHeads, Size: s.Size, Value: s.Value, Cross: cross}
+		all[i] = kv.Layer{KVHeads: s.KVHeads, KeySize: s.KeySize, ValueSize: s.ValueSize, Cross: cross}
 	}
 	return all
 }

@@ -64,7 +64,7 @@ func openT5(l *model.Loader) model.Model {
 	encoder := loadT5Encoder(l, s, encoderInfo(l, s), m.embed)
 	d := s
 	d.Layers = l.CountOr("decoder_block_count", s.Layers, 1, maxLayers)
-	m.info.Layers = layers(d, kv.Heads{KVHeads: d.KVHeads, Size: d.Size, Value: d.Value})
+	m.info.Layers = layers(d, kv.Heads{KVHeads: d.KVHeads, KeySize: d.KeySize, ValueSize: d.ValueSize})
 	for i := 0; i < d.Layers && l.OK(); i++ {
 		name := fmt.Sprintf("dec.blk.%d.", i)
 		layer := loadT5Layer(l, d, name, m.layers, false)

@@ -74,7 +74,7 @@ func openT5Gemma(l *model.Loader) model.Model {
 		}
 	}
 	for i := range m.info.Layers {
-		m.info.Layers[i].Cross = kv.Heads{KVHeads: d.KVHeads, Size: d.Size, Value: d.Value}
+		m.info.Layers[i].Cross = kv.Heads{KVHeads: d.KVHeads, KeySize: d.KeySize, ValueSize: d.ValueSize}
 	}
 	encoder.gemma.load(l, "enc", s, s.Width, l.Matrix("enc.token_embd.weight", l.Info().Vocabulary, s.Width))
 	embed, output := l.Tables(d)
@@ -96,8 +96,8 @@ func encoderSize(l *model.Loader, d model.Hyperparameters) model.Hyperparameters
 	count(&s.FFN, "feed_forward_length", 1<<18)
 	count(&s.Heads, "attention.head_count", 1<<12)
 	count(&s.KVHeads, "attention.head_count_kv", 1<<12)
-	count(&s.Size, "attention.key_length", 1<<12)
-	if s.Value = s.Size; l.OK() && s.Heads%s.KVHeads != 0 {
+	count(&s.KeySize, "attention.key_length", 1<<12)
+	if s.ValueSize = s.KeySize; l.OK() && s.Heads%s.KVHeads != 0 {
 		l.Fail("t5gemma.encoder.attention.head_count_kv is %d; it must divide head_count (%d)", s.KVHeads, s.Heads)
 	}
 	return s
@@ -105,7 +105,7 @@ func encoderSize(l *model.Loader, d model.Hyperparameters) model.Hyperparameters
 
 // load loads the layers of a part; the cross attention of a decoder reads rows of from values.
 func (g *gemmaPart) load(l *model.Loader, part string, s model.Hyperparameters, from int, embed *compute.Matrix) {
-	scale, prefix := 1/math.Sqrt(float64(s.Size)), ""
+	scale, prefix := 1/math.Sqrt(float64(s.KeySize)), ""
 	if part == "enc" {
 		prefix = "encoder."
 	}

@@ -40,7 +40,7 @@ func (c *Cache) Vocabulary() *Vocabulary { return c.v }
 
 // Compile is [Compile], or returns what an equal spec gave. What cannot be compiled is not kept.
 func (c *Cache) Compile(spec Spec) (*Constraint, error) {
-	if spec.Source != nil || spec.Automaton != nil || spec.Check != nil || spec.Monitor != nil || spec.Ahead != nil { // programs cannot be compared
+	if spec.Source != nil || spec.Automaton != nil || spec.Check != nil || spec.Monitor != nil || spec.Lookahead != nil { // programs cannot be compared
 		return Compile(spec, c.v, c.limits)
 	}
 	text, err := json.Marshal(spec)

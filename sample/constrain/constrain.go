@@ -45,9 +45,9 @@ type Spec struct {
 	// Weights asks Check for the weights of draws, by which a search resamples: about one check a token more.
 	Weights bool `json:"-"`
 
-	// Ahead, where it is not nil, lets Regex or Choices look ahead: among the legal tokens those are preferred behind which the text is likely to
+	// Lookahead, where it is not nil, lets Regex or Choices look ahead: among the legal tokens those are preferred behind which the text is likely to
 	// end legally. It changes the distribution towards the model's own, given that the text is legal; see docs/constraints.md.
-	Ahead *Ahead `json:"-"`
+	Lookahead *Lookahead `json:"-"`
 
 	// Automaton is an automaton over bytes, such as a set of package sample/constrain/paths; a mask costs the same for any number of texts. It is
 	// safe for concurrent use.
@@ -111,8 +111,8 @@ func compile(spec Spec, v *Vocabulary, l Limits) (*Constraint, error) {
 		return nil, err
 	}
 	if spec.Check != nil || spec.Monitor != nil {
-		if spec.Ahead != nil {
-			return nil, fmt.Errorf("constrain: Ahead with %s: only Regex, Choices and Automaton are finite automata", kind)
+		if spec.Lookahead != nil {
+			return nil, fmt.Errorf("constrain: Lookahead with %s: only Regex, Choices and Automaton are finite automata", kind)
 		}
 		return spec.program(kind, v)
 	}
@@ -124,11 +124,11 @@ func compile(spec Spec, v *Vocabulary, l Limits) (*Constraint, error) {
 	if err != nil {
 		return nil, err
 	}
-	if spec.Ahead != nil {
+	if spec.Lookahead != nil {
 		if c.ahead, err = spec.guide(kind, v); err != nil {
 			return nil, err
 		}
-		spec.Ahead = nil // the automaton does not wear
+		spec.Lookahead = nil // the automaton does not wear
 	}
 	c.anew = func() (*Constraint, error) { return compile(spec, v, l) }
 	return c, nil

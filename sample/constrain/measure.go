@@ -7,8 +7,8 @@ import (
 	"grove/text/token"
 )
 
-// Reading has the results of [Constraint.Read].
-type Reading struct {
+// ReadResult has the results of [Constraint.Read].
+type ReadResult struct {
 	Tokens int             // that were legal, from the first on
 	Ends   bool            // all were, and the text may end behind them
 	Steps  []time.Duration // of each token: the time of the mask before it, and of the step behind it
@@ -16,11 +16,11 @@ type Reading struct {
 
 // Read reads tokens from the beginning of the legal text on, and measures the masks. Triggers and thoughts do not count. It makes the first
 // mask even where there are no tokens. Errors are those of the constraint's budgets.
-func (c *Constraint) Read(ids []token.ID) (Reading, error) {
+func (c *Constraint) Read(ids []token.ID) (ReadResult, error) {
 	if c.rec == nil {
-		return Reading{}, errors.New("constrain: the constraint has no language")
+		return ReadResult{}, errors.New("constrain: the constraint has no language")
 	}
-	r := Reading{}
+	r := ReadResult{}
 	at := c.root
 	for {
 		start := time.Now()

@@ -71,12 +71,12 @@ func (a awrs) Run(ctx context.Context, p *search.Problem) (*search.Result, error
 
 // A cloud is samples with weights.
 type cloud struct {
-	b    *search.Branches
+	b    *search.Samples
 	logs []float64 // the logarithms of the weights; minus infinity: the sample is dead
 	base []float64 // what its sequence said of its weight when the samples were last made equal
 }
 
-func newCloud(b *search.Branches) *cloud {
+func newCloud(b *search.Samples) *cloud {
 	c := &cloud{b, make([]float64, len(b.All)), make([]float64, len(b.All))}
 	for i := range b.All {
 		c.base[i], _ = b.All[i].Seq.LogWeight()

@@ -40,7 +40,7 @@ func (f ffs) Check(p *search.Problem) error {
 // Run implements [search.Program]. Where no sample ends by itself, the first one is the answer.
 func (f ffs) Run(ctx context.Context, p *search.Problem) (*search.Result, error) {
 	prompt, best := p.First.Len(), 0
-	var all []search.Branch
+	var all []search.Sample
 	for len(all) < f.samples {
 		if p.First.Len() > prompt { // it was a sample of the turn before
 			if err := p.First.Truncate(prompt); err != nil {
@@ -63,8 +63,8 @@ func (f ffs) Run(ctx context.Context, p *search.Problem) (*search.Result, error)
 	return result(all, best), nil
 }
 
-// race draws until a branch has ended, or all are full.
-func race(b *search.Branches) error {
+// race draws until a sample has ended, or all are full.
+func race(b *search.Samples) error {
 	for {
 		drew, err := b.Draw()
 		if err != nil || !drew {
@@ -79,7 +79,7 @@ func race(b *search.Branches) error {
 }
 
 // first returns the sample that ended by itself with the fewest tokens; 0 where none did.
-func first(all []search.Branch) int {
+func first(all []search.Sample) int {
 	best := 0
 	for i := range all {
 		if all[i].Ended && (!all[best].Ended || len(all[i].Drawn) < len(all[best].Drawn)) {
@@ -90,7 +90,7 @@ func first(all []search.Branch) int {
 }
 
 // result returns the answer, and the samples as they were when it ended: with as many tokens.
-func result(all []search.Branch, best int) *search.Result {
+func result(all []search.Sample, best int) *search.Result {
 	r := &search.Result{Tokens: all[best].Drawn, Index: all[best].Index}
 	for i := range all {
 		n := min(len(all[i].Drawn), len(all[best].Drawn))

@@ -22,15 +22,15 @@ func TestFirst(t *testing.T) {
 		{"one that was cut is longer than all that ended", []int{-2, 7, 9}, 1},
 		{"none ended", []int{-4, -4}, 0},
 	} {
-		if got := first(branches(tt.lengths)); got != tt.want {
+		if got := first(samples(tt.lengths)); got != tt.want {
 			t.Errorf("%s: sample %d, want %d", tt.name, got, tt.want)
 		}
 	}
 }
 
-func branches(lengths []int) (all []search.Branch) {
+func samples(lengths []int) (all []search.Sample) {
 	for i, n := range lengths {
-		all = append(all, search.Branch{Index: i, Drawn: make([]engine.SampledToken, max(n, -n)), Ended: n > 0})
+		all = append(all, search.Sample{Index: i, Drawn: make([]engine.SampledToken, max(n, -n)), Ended: n > 0})
 	}
 	return all
 }
@@ -56,7 +56,7 @@ func TestToy(t *testing.T) {
 					}
 					lengths[i] = max(1, int(math.Round(mean+deviation*rng.NormFloat64())))
 				}
-				if right[first(branches(lengths))] {
+				if right[first(samples(lengths))] {
 					rights[swapped]++
 				}
 			}

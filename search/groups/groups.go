@@ -60,7 +60,7 @@ func (g groups) Run(ctx context.Context, p *search.Problem) (*search.Result, err
 }
 
 // step gives each group that goes on a token, the first group first, and reports whether there was one.
-func (g groups) step(ctx context.Context, b *search.Branches, scores []float64) (more bool, err error) {
+func (g groups) step(ctx context.Context, b *search.Samples, scores []float64) (more bool, err error) {
 	lists, errs := make([][]sample.Token, g.n), make([]error, g.n)
 	var work sync.WaitGroup
 	for i := range b.All {
@@ -102,7 +102,7 @@ func pick(list []sample.Token, taken map[token.ID]int, penalty float64) (best in
 }
 
 // result chooses the answer.
-func result(b *search.Branches, scores []float64) *search.Result {
+func result(b *search.Samples, scores []float64) *search.Result {
 	best, most := 0, math.Inf(-1)
 	for i := range b.All {
 		if mean := scores[i] / float64(max(1, len(b.All[i].Drawn))); mean > most {

@@ -63,21 +63,21 @@ func goSources(b *testing.B) (all [][]token.ID, s *datastore.Store) {
 // samples draws answers of a prompt from several sequences in steps that they share.
 func samples(b *testing.B, e *engine.Engine, a engine.Answer, ids []token.ID, from, to int) (texts [][]token.ID) {
 	s := begin(b, e, a, ids)
-	branches, err := search.Fork(b.Context(), &search.Problem{First: s, MaxTokens: benchTokens, Ender: ending()}, from, to)
-	if err != nil || len(branches.All) != to-from {
-		b.Fatal(len(branches.All), err)
+	samples, err := search.Fork(b.Context(), &search.Problem{First: s, MaxTokens: benchTokens, Ender: ending()}, from, to)
+	if err != nil || len(samples.All) != to-from {
+		b.Fatal(len(samples.All), err)
 	}
 	for more := true; more && err == nil; {
-		more, err = branches.Draw()
+		more, err = samples.Draw()
 	}
-	for i := range branches.All {
+	for i := range samples.All {
 		var text []token.ID
-		for _, d := range branches.All[i].Drawn {
+		for _, d := range samples.All[i].Drawn {
 			text = append(text, d.ID)
 		}
 		texts = append(texts, text)
 	}
-	if err != nil || branches.Close() != nil || s.Close() != nil {
+	if err != nil || samples.Close() != nil || s.Close() != nil {
 		b.Fatal(err)
 	}
 	return texts

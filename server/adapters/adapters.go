@@ -20,7 +20,7 @@ import (
 // Routes returns the routes. dir is the directory of the adapters that clients may open; "": they may open none.
 func Routes(dir string) []driver.Route {
 	route := func(body any, h driver.Handler, pattern string) driver.Route {
-		return driver.Route{Access: driver.Served, Handle: h, Patterns: []string{pattern}, Body: body}
+		return driver.Route{Access: driver.Ready, Handle: h, Patterns: []string{pattern}, Body: body}
 	}
 	d := directory(dir)
 	return []driver.Route{
@@ -85,7 +85,7 @@ func scale(x *driver.Request) error {
 }
 
 // operated returns a model whose adapters the caller may change: they change the answers of others.
-func operated(x *driver.Request, model string) (*serving.Host, error) {
+func operated(x *driver.Request, model string) (*serving.OpenModel, error) {
 	if err := access.CallerOf(x.R.Context()).Operates(); err != nil {
 		return nil, err
 	}

@@ -71,7 +71,7 @@ type usage struct {
 // body returns the answer as it stands.
 func (e *encoder) body(reason, stop any, u usage) map[string]any {
 	return map[string]any{
-		"id": "msg_" + e.ID, "type": "message", "role": "assistant", "model": e.Host.Name, "content": append([]*answerBlock{}, e.blocks...),
+		"id": "msg_" + e.ID, "type": "message", "role": "assistant", "model": e.Model.Name, "content": append([]*answerBlock{}, e.blocks...),
 		"stop_reason": reason, "stop_sequence": stop, "usage": u,
 	}
 }

@@ -187,12 +187,12 @@ func (t *thread) check() error {
 	return wire.Refuse("thread", "thread: type %q is not known; create and continue are", wire.Clip(t.Type))
 }
 
-// blames are the names that this route has for fields of the others.
-var blames = map[string]string{"prompt": "messages", "stop": "stop_sequences"}
+// fieldNames are the names that this route has for fields of the others.
+var fieldNames = map[string]string{"prompt": "messages", "stop": "stop_sequences"}
 
 // Parse implements [driver.Body].
 func (q *messagesRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
-	g.Blames = blames
+	g.FieldNames = fieldNames
 	for name, raw := range map[string]json.RawMessage{"container": q.Container, "mcp_servers": q.Servers, "context_management": q.Context} {
 		if text := strings.TrimSpace(string(raw)); text != "" && text != "null" && text != "[]" && text != "{}" {
 			return nil, wire.Unsupported(name, "it is not supported")
@@ -225,7 +225,7 @@ func (q *messagesRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	if budget != nil && g.Host.Model.Thinks() {
+	if budget != nil && g.Model.Model.Thinks() {
 		r.Thinking = budget
 	}
 	r.MaxTokens = *q.MaxTokens

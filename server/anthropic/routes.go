@@ -13,7 +13,7 @@ import (
 // Routes returns the routes.
 func Routes() []driver.Route {
 	route := func(body any, h driver.Handler, pattern string) driver.Route {
-		return driver.Route{Access: driver.Served, Handle: h, Patterns: []string{pattern}, Errors: ErrorBody, Body: body}
+		return driver.Route{Access: driver.Ready, Handle: h, Patterns: []string{pattern}, Errors: ErrorBody, Body: body}
 	}
 	return []driver.Route{
 		route(new(messagesRequest), driver.Answers[messagesRequest](driver.Events), "POST /v1/messages"),

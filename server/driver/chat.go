@@ -102,7 +102,7 @@ func (c *Chat) SetEffort(effort string) {
 }
 
 // Prompt returns the prompt that the model's template makes of the conversation. Its errors are the request's fault.
-func (c *Chat) Prompt(ctx context.Context, h *serving.Host) (grove.ChatPrompt, error) {
+func (c *Chat) Prompt(ctx context.Context, h *serving.OpenModel) (grove.ChatPrompt, error) {
 	c.Options.Check = func(tokens int) error { return cmp.Or(ctx.Err(), h.Model.CheckPrompt(tokens)) }
 	p, err := h.Model.ApplyTemplate(c.Messages, c.Options)
 	c.prompt = p
@@ -121,7 +121,7 @@ func (c *Chat) Prompt(ctx context.Context, h *serving.Host) (grove.ChatPrompt, e
 }
 
 // Prompt returns the prompt of a conversation that is not answered, made when it is the request's turn.
-func (x *Request) Prompt(h *serving.Host, c *Chat) (p grove.ChatPrompt, err error) {
+func (x *Request) Prompt(h *serving.OpenModel, c *Chat) (p grove.ChatPrompt, err error) {
 	err = x.Work(func(ctx context.Context) (err error) {
 		p, err = c.Prompt(ctx, h)
 		return err

@@ -23,29 +23,29 @@ const WriteTime = 30 * time.Second
 
 // Server holds the state that all routes of a server share. Its fields do not change once it answers. It is safe for concurrent use.
 type Server struct {
-	Pool     *serving.Pool
-	Body     int64         // bytes of a request at most
-	Fields   wire.Mode     // what becomes of fields that a route does not read
-	Patience time.Duration // for a client to take a piece of a stream
-	Log      *slog.Logger
-	Began    time.Time
-	Pull     bool        // clients may pull models, and delete those of the catalog
-	Store    *find.Store // into which they are pulled; nil: that of the environment
-	History  History     // of answers that later requests go on from
+	Pool         *serving.Pool
+	Body         int64         // bytes of a request at most
+	Fields       wire.Mode     // what becomes of fields that a route does not read
+	WriteTimeout time.Duration // for a client to take a piece of a stream
+	Log          *slog.Logger
+	Began        time.Time
+	Pull         bool        // clients may pull models, and delete those of the catalog
+	Store        *find.Store // into which they are pulled; nil: that of the environment
+	History      History     // of answers that later requests go on from
 
 	unread    atomic.Int64 // bytes of streams that wait for their clients
 	described sync.Map     // of the models' files: a Described by its path
 }
 
-// Access says which requests a route takes.
-type Access int
+// AccessLevel says which requests a route takes.
+type AccessLevel int
 
 // The kinds of access.
 const (
-	Open   Access = iota // all requests, at any time
-	Linked               // those of this machine and of pages that may call, and links from elsewhere
-	Known                // those of this machine and of pages that may call, with a key where the server has keys
-	Served               // the same, once the models are loaded
+	Open   AccessLevel = iota // all requests, at any time
+	Linked                    // those of this machine and of pages that may call, and links from elsewhere
+	Keyed                     // those of this machine and of pages that may call, with a key where the server has keys
+	Ready                     // the same, once the models are loaded
 )
 
 // Handler answers a request. An error that it returns is the answer where none was sent.
@@ -53,7 +53,7 @@ type Handler func(*Request) error
 
 // Route is a handler and the patterns of package net/http that it answers: a method, a space and a path.
 type Route struct {
-	Access   Access
+	Access   AccessLevel
 	Handle   Handler
 	Patterns []string
 	Errors   ErrorForm // nil: OpenAI's

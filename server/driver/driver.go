@@ -49,18 +49,18 @@ type Encoder interface {
 	Fail(e *wire.Error) error
 }
 
-// Generation is a request for answers. Parse sets its prompts, N, Scores, Blames, Likely and Stored.
+// Generation is a request for answers. Parse sets its prompts, N, Scores, FieldNames, LogprobsField and Stored.
 type Generation struct {
 	*Request
 	serving.Spec
-	Host    *serving.Host     // of the model
-	Scores  bool              // nothing is generated: the answers have the prompts' usage and log-probabilities alone
-	Blames  map[string]string // the route's names of fields, by their usual names, for errors
-	Created int64             // seconds since 1970
-	Job     *serving.Job      // set once the body is parsed
-	Out     *Stream           // nil: answers are sent whole
-	Likely  string            // the route's name of the field that asks for log-probabilities
-	Stored  bool              // the answer is kept with its log-probabilities, also where it streams
+	Model         *serving.OpenModel // of the model
+	Scores        bool               // nothing is generated: the answers have the prompts' usage and log-probabilities alone
+	FieldNames    map[string]string  // the route's names of fields, by their usual names, for errors
+	Created       int64              // seconds since 1970
+	Job           *serving.Job       // set once the body is parsed
+	Out           *Stream            // nil: answers are sent whole
+	LogprobsField string             // the route's name of the field that asks for log-probabilities
+	Stored        bool               // the answer is kept with its log-probabilities, also where it streams
 
 	kept    int                  // bytes of log-probabilities
 	adapter []grove.AdapterScale // that the request names as its model; nil: none
@@ -86,7 +86,7 @@ func (x *Request) answer(q Body, framing Framing) (err error) {
 	if err != nil {
 		return err
 	}
-	g := &Generation{Request: x, fields: f, Host: h, Created: time.Now().Unix(), adapter: adapter}
+	g := &Generation{Request: x, fields: f, Model: h, Created: time.Now().Unix(), adapter: adapter}
 	g.RequestID, g.N, g.Session, g.Timed = x.ID, 1, f.Session, f.TimingsPerTok && f.Stream
 	if f.Timeout != nil {
 		g.Timeout = time.Duration(*f.Timeout * float64(time.Second))
@@ -120,7 +120,7 @@ func (x *Request) answer(q Body, framing Framing) (err error) {
 
 // Base returns the request that the common fields make, without a prompt.
 func (g *Generation) Base(d wire.Defaults) (r grove.Request, err error) {
-	if r, err = g.fields.Request(g.Host.Model, d); err != nil {
+	if r, err = g.fields.Request(g.Model.Model, d); err != nil {
 		return r, err
 	}
 	switch {
@@ -145,12 +145,12 @@ func (g *Generation) Constrain(r *grove.Request, format *structured.Form, err er
 	if err != nil || form == nil {
 		return err
 	}
-	return form.Apply(g.Host.Model, r)
+	return form.Apply(g.Model.Model, r)
 }
 
 // Ask makes a request with the prompt of a conversation the one of the generation. The form of its answers is that of [Generation.Constrain].
 func (g *Generation) Ask(r grove.Request, c *Chat, format *structured.Form, err error) error {
-	p, fault := c.Prompt(g.R.Context(), g.Host)
+	p, fault := c.Prompt(g.R.Context(), g.Model)
 	if fault != nil {
 		return fault
 	}
@@ -171,7 +171,7 @@ func CheckPrefix(prefix bool, session string) error {
 // AddPrompts adds a copy of a request for each prompt.
 func (g *Generation) AddPrompts(base grove.Request, prompts []wire.RawPrompt) error {
 	for _, raw := range prompts {
-		p, err := raw.Resolve(g.R.Context(), g.Host.Model)
+		p, err := raw.Resolve(g.R.Context(), g.Model.Model)
 		if err != nil {
 			return err
 		}
@@ -188,7 +188,7 @@ func (g *Generation) AddPrompts(base grove.Request, prompts []wire.RawPrompt) er
 func (g *Generation) blame(err error) error {
 	e := *wire.ErrorOf(err)
 	field, _, _ := strings.Cut(e.Param, "[")
-	if name, ok := g.Blames[field]; ok {
+	if name, ok := g.FieldNames[field]; ok {
 		name += strings.TrimPrefix(e.Param, field)
 		if rest, begins := strings.CutPrefix(e.Message, e.Param+": "); begins {
 			e.Message = name + ": " + rest

@@ -27,7 +27,7 @@ type Embeddings struct {
 }
 
 // Embed is [Request.Embed] for the texts and the options of the body. own is the route's name of the texts, which may have the other one, too.
-func (q *Embeddings) Embed(x *Request, h *serving.Host, own string, many bool) (e Embedded, err error) {
+func (q *Embeddings) Embed(x *Request, h *serving.OpenModel, own string, many bool) (e Embedded, err error) {
 	texts, other := q.Input, "content"
 	if own == other {
 		other = "input"
@@ -46,7 +46,7 @@ func (q *Embeddings) Embed(x *Request, h *serving.Host, own string, many bool) (
 }
 
 // Embed computes embeddings: one vector of each text, or with many as many as the pooling gives.
-func (x *Request) Embed(h *serving.Host, texts []wire.RawPrompt, o grove.EmbedOptions, many bool) (e Embedded, err error) {
+func (x *Request) Embed(h *serving.OpenModel, texts []wire.RawPrompt, o grove.EmbedOptions, many bool) (e Embedded, err error) {
 	if len(texts) == 0 {
 		return e, wire.Refuse("input", "input is missing")
 	}
@@ -80,7 +80,7 @@ func (x *Request) Embed(h *serving.Host, texts []wire.RawPrompt, o grove.EmbedOp
 const MaxVectors = 48 << 20
 
 // tokens returns the tokens of a text that is embedded.
-func (x *Request) tokens(h *serving.Host, raw wire.RawPrompt) (ids []token.ID, err error) {
+func (x *Request) tokens(h *serving.OpenModel, raw wire.RawPrompt) (ids []token.ID, err error) {
 	err = x.Work(func(ctx context.Context) error {
 		p, err := raw.Resolve(ctx, h.Model)
 		if ids = p.IDs; err == nil && ids == nil {

@@ -45,16 +45,16 @@ func (s *Server) Describe(m serving.State) (Described, error) {
 func (s *Server) Capabilities(m serving.State) []string {
 	d, _ := s.Describe(m) // of a file that cannot be read, nothing is known
 	all := slices.Clone(d.Capabilities)
-	if m.Host == nil {
+	if m.Model == nil {
 		return all
 	}
 	switch {
-	case all == nil && m.Host.Info.Encoder:
+	case all == nil && m.Model.Info.Encoder:
 		return []string{"embedding"}
 	case all == nil:
 		all = []string{"completion"}
 	}
-	if t := m.Host.Template(); t != nil && !slices.Contains(all, "embedding") { // it may be one of the server's
+	if t := m.Model.Template(); t != nil && !slices.Contains(all, "embedding") { // it may be one of the server's
 		all = slices.DeleteFunc(all, func(c string) bool { return slices.Contains([]string{"chat", "tools", "thinking"}, c) })
 		all = slices.Insert(all, 1, find.OfTemplate(t.Source())...)
 	}

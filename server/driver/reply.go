@@ -41,7 +41,7 @@ func (g *Generation) Count(n, top int) error {
 	if g.kept <= most || g.Out != nil && !g.Stored {
 		return nil
 	}
-	e := wire.Refuse(g.Likely, "%s: the answers have more log-probabilities than the %d MiB that are kept of them; stream, or ask for fewer", g.Likely, most>>20)
+	e := wire.Refuse(g.LogprobsField, "%s: the answers have more log-probabilities than the %d MiB that are kept of them; stream, or ask for fewer", g.LogprobsField, most>>20)
 	e.Code = "too_many_logprobs"
 	return e
 }
@@ -49,7 +49,7 @@ func (g *Generation) Count(n, top int) error {
 // checkKept refuses a request whose answers have more log-probabilities than are kept, where its bound of tokens says that.
 func (g *Generation) checkKept() (err error) {
 	for _, p := range g.Prompts {
-		if p.MaxTokens < g.Host.Info.Context && g.Likely != "" && err == nil {
+		if p.MaxTokens < g.Model.Info.Context && g.LogprobsField != "" && err == nil {
 			err = g.Count(g.N*p.MaxTokens, p.Top)
 		}
 	}

@@ -107,7 +107,7 @@ func (x *Request) handle(h Handler) (err error) {
 }
 
 // Model returns the model of a name, opened; it stays open until the request is answered.
-func (x *Request) Model(name string) (*serving.Host, error) {
+func (x *Request) Model(name string) (*serving.OpenModel, error) {
 	h, leave, err := x.Server.Pool.Use(x.R.Context(), name)
 	if err == nil {
 		x.leave = append(x.leave, leave)
@@ -116,7 +116,7 @@ func (x *Request) Model(name string) (*serving.Host, error) {
 }
 
 // Open decodes the body, when it is its turn, and opens the model that it names, which model points to.
-func (x *Request) Open(body any, model *string) (*serving.Host, error) {
+func (x *Request) Open(body any, model *string) (*serving.OpenModel, error) {
 	if err := x.Read(body); err != nil {
 		return nil, err
 	}

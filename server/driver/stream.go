@@ -30,7 +30,7 @@ const (
 	leastUnread = 16 << 10  // of each stream, however many there are
 	mostUnread  = 256 << 10 // of each stream
 	allUnread   = 32 << 20  // of all streams together, besides leastUnread of each
-	piece       = 16 << 10  // that a client must take within [Server.Patience]
+	piece       = 16 << 10  // that a client must take within [Server.WriteTimeout]
 )
 
 // longWait is how long generation waits for a client before its place is given to another. The engine has lent its slot by then.
@@ -203,10 +203,10 @@ func (s *Stream) give(part []byte) (err error) {
 	return s.x.Give(part)
 }
 
-// Give sends a part of an answer at once. The client must take it within [Server.Patience].
+// Give sends a part of an answer at once. The client must take it within [Server.WriteTimeout].
 func (x *Request) Give(part []byte) error {
-	c, patience := http.NewResponseController(x.W), x.Server.Patience
-	_ = c.SetWriteDeadline(time.Now().Add(patience)) // a recorder of tests has none
+	c, timeout := http.NewResponseController(x.W), x.Server.WriteTimeout
+	_ = c.SetWriteDeadline(time.Now().Add(timeout)) // a recorder of tests has none
 	_, err := x.W.Write(part)
 	if err == nil {
 		err = c.Flush()
@@ -214,7 +214,7 @@ func (x *Request) Give(part []byte) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = &wire.Error{
 			Status: http.StatusRequestTimeout, Type: wire.TypeInvalid, Code: "client_stalled",
-			Message: fmt.Sprintf("the client has not taken the next %d bytes of its answer for %v", len(part), patience),
+			Message: fmt.Sprintf("the client has not taken the next %d bytes of its answer for %v", len(part), timeout),
 		}
 	}
 	return err

@@ -27,7 +27,7 @@ func (h *held) Write(b []byte) (int, error) {
 // TestUnread: what waits for clients is bounded for each stream and for all together, the least is there for each, and a part of any size
 // is sent where no other waits.
 func TestUnread(t *testing.T) {
-	s := &Server{Pool: serving.NewPool(serving.Config{}), Patience: time.Minute}
+	s := &Server{Pool: serving.NewPool(serving.Config{}), WriteTimeout: time.Minute}
 	part := make([]byte, 1<<10)
 	var streams []*Stream
 	var open []chan struct{}
@@ -85,7 +85,7 @@ func (sink) SetWriteDeadline(_ time.Time) error { return nil }
 
 // TestPartsAllocateNothing: a part of a stream whose client keeps up costs no memory beside that of its text.
 func TestPartsAllocateNothing(t *testing.T) {
-	s := &Server{Pool: serving.NewPool(serving.Config{}), Patience: time.Minute}
+	s := &Server{Pool: serving.NewPool(serving.Config{}), WriteTimeout: time.Minute}
 	x := NewStream(&Request{Server: s, W: sink{http.Header{}}, R: httptest.NewRequest(http.MethodPost, "/", nil)}, Events)
 	body := make([]byte, 300)
 	part := func() {

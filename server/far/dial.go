@@ -105,7 +105,7 @@ func (p *Proxy) carry(ctx context.Context, l *remote.Link, id string) {
 		case broke.IsZero() && idle >= firstTries:
 			l.Fail(fmt.Errorf("%w: %w", errGone, err))
 			return
-		case !broke.IsZero() && (time.Since(broke) > p.config.Patience || idle > idleTries):
+		case !broke.IsZero() && (time.Since(broke) > p.config.Reconnect || idle > idleTries):
 			l.Fail(fmt.Errorf("%w: %w", errLost, err))
 			return
 		}

@@ -28,13 +28,13 @@ import (
 
 // Config says how a near server uses a far one. The zero value of a field but URL is the usual case.
 type Config struct {
-	URL      string        // http://HOST:PORT or https://HOST[:PORT]
-	Key      string        // that the far server asks for; "": none
-	Model    string        // the far model's name, or the beginning of the digest of its weights; "": any, which then stays the same
-	Drafts   int           // of a round at most; 0: 16
-	Wait     time.Duration // how long a step of the far server waits for drafts; 0: as long as it pays; below 0: not at all
-	Patience time.Duration // how long a broken connection is opened again; 0: 10 s
-	Fallback bool          // where the far server cannot be reached, the near model answers
+	URL       string        // http://HOST:PORT or https://HOST[:PORT]
+	Key       string        // that the far server asks for; "": none
+	Model     string        // the far model's name, or the beginning of the digest of its weights; "": any, which then stays the same
+	Drafts    int           // of a round at most; 0: 16
+	Wait      time.Duration // how long a step of the far server waits for drafts; 0: as long as it pays; below 0: not at all
+	Reconnect time.Duration // how long a broken connection is opened again; 0: 10 s
+	Fallback  bool          // where the far server cannot be reached, the near model answers
 
 	Silence time.Duration // after which a connection counts as broken; 0: [remote.Silence]
 	Ping    time.Duration // between measurements of the round trip; 0: 500 ms
@@ -73,7 +73,7 @@ func NewProxy(c Config) (*Proxy, error) {
 		return nil, fmt.Errorf("%w: %q is no address of a server; write http://HOST:PORT, or https://HOST", ErrConfig, wire.Clip(c.URL))
 	}
 	c.Drafts, c.Ping = cmp.Or(c.Drafts, 16), cmp.Or(c.Ping, 500*time.Millisecond)
-	c.Patience, c.Silence = cmp.Or(c.Patience, 10*time.Second), cmp.Or(c.Silence, remote.Silence)
+	c.Reconnect, c.Silence = cmp.Or(c.Reconnect, 10*time.Second), cmp.Or(c.Silence, remote.Silence)
 	if c.Drafts < 1 || c.Drafts > remote.MaxDrafts/2 {
 		return nil, fmt.Errorf("%w: %d drafts of a round; it must be from 1 to %d", ErrConfig, c.Drafts, remote.MaxDrafts/2)
 	}
@@ -164,7 +164,7 @@ type answer struct {
 	bytes int    // that came of its body
 	ended bool
 
-	model   *serving.Host // the near one; nil: it cannot be used
+	model   *serving.OpenModel // the near one; nil: it cannot be used
 	drafts  map[int]*drafting
 	working sync.WaitGroup
 }

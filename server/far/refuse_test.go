@@ -102,7 +102,7 @@ func TestErrorsPassed(t *testing.T) {
 // TestVanishes loses the far server in the middle of an answer: the client has what came, and an error with a name.
 func TestVanishes(t *testing.T) {
 	l := &link{address: farServer(t), delay: 20 * time.Millisecond}
-	near, p := nearServer(t, far.Config{URL: l.listen(t), Patience: 200 * time.Millisecond, Wait: time.Second, Fallback: true})
+	near, p := nearServer(t, far.Config{URL: l.listen(t), Reconnect: 200 * time.Millisecond, Wait: time.Second, Fallback: true})
 	body := `{"prompt":"func main() {","max_tokens":200,"temperature":0,"stream":true,"ignore_eos":true}`
 	_, _, whole := ask(t, l.address, "/v1/completions", body)
 	time.AfterFunc(250*time.Millisecond, func() { l.cut(true) })
@@ -224,7 +224,7 @@ func TestLies(t *testing.T) {
 		{"an answer that is cut off", header(), "far_cut", func(l *remote.Link) { send(l, remote.KindEnd, &remote.End{}) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			near, _ := nearServer(t, far.Config{URL: liar(t, c.header, c.frames), Fallback: true, Patience: time.Second, Ping: 20 * time.Millisecond})
+			near, _ := nearServer(t, far.Config{URL: liar(t, c.header, c.frames), Fallback: true, Reconnect: time.Second, Ping: 20 * time.Millisecond})
 			if status, _, body := ask(t, near, "/v1/completions", greedy); status != http.StatusBadGateway || code(body) != c.code {
 				t.Errorf("%d %s, want %s", status, body, c.code)
 			}

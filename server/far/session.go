@@ -168,7 +168,7 @@ func (s *session) receive() {
 }
 
 // Computes implements [serving.Outside].
-func (s *session) Computes(h *serving.Host) {
+func (s *session) Computes(h *serving.OpenModel) {
 	m := modelOf(h, s.v.words.of(h))
 	_ = s.link.Send(s.ctx, remote.KindModel, remote.Append(nil, &m)) // the answer's own frames fail the same way
 }
@@ -236,7 +236,7 @@ func (t *text) Begin(h *method.History) {
 	t.waiting.Begin(h.IDs())
 	sampling, err := json.Marshal(h.Noise.Sampling)
 	start := remote.Start{Answer: t.answer, Text: h.IDs(), Sampling: string(sampling), SampleIndex: h.Noise.SampleIndex}
-	t.off = err != nil || h.Source > 0 || !t.s.link.TrySend(remote.KindStart, remote.Append(nil, &start))
+	t.off = err != nil || h.SourceLen > 0 || !t.s.link.TrySend(remote.KindStart, remote.Append(nil, &start))
 }
 
 // Committed implements [method.Remote].

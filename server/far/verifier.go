@@ -55,7 +55,7 @@ type Verifier struct {
 
 // Routes returns the verifier's routes.
 func (v *Verifier) Routes() []driver.Route {
-	return []driver.Route{{Access: driver.Served, Handle: v.connect, Patterns: []string{"PUT /far/{id}"}}}
+	return []driver.Route{{Access: driver.Ready, Handle: v.connect, Patterns: []string{"PUT /far/{id}"}}}
 }
 
 // connect handles a connection.
@@ -151,7 +151,7 @@ type vocabularies struct {
 }
 
 // of returns the SHA-256 of a model's tokens, each behind its length.
-func (v *vocabularies) of(h *serving.Host) string {
+func (v *vocabularies) of(h *serving.OpenModel) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if d, ok := v.all[h.Info.SampleDigest]; ok {
@@ -174,6 +174,6 @@ func (v *vocabularies) of(h *serving.Host) string {
 }
 
 // modelOf describes a model for the other side.
-func modelOf(h *serving.Host, vocabulary string) remote.Model {
+func modelOf(h *serving.OpenModel, vocabulary string) remote.Model {
 	return remote.Model{Name: h.Name, Weights: fmt.Sprintf("%x", h.Info.SampleDigest), Vocabulary: vocabulary, Numerics: grove.Numerics}
 }

@@ -117,7 +117,7 @@ func (q *completionRequest) encoder(g *driver.Generation, prompts []wire.RawProm
 		return nil, err
 	}
 	if top > 0 {
-		g.Likely = "n_probs"
+		g.LogprobsField = "n_probs"
 	}
 	return &completionEncoder{Generation: g, q: q, top: top}, nil
 }
@@ -260,7 +260,7 @@ func (e *completionEncoder) last(answer int) (any, error) {
 	p.Stop, p.TokensPredicted, p.TokensEvaluated = true, stats.Tokens, stats.PromptTokens
 	p.Timings = serving.TimingsOf(stats)
 	f := completionEnd{
-		Model: e.Host.Name, Settings: e.settings(stats), StopWord: stats.StopText,
+		Model: e.Model.Name, Settings: e.settings(stats), StopWord: stats.StopText,
 		HasNewLine: e.answers[answer].lines, TokensCache: stats.PromptTokens + stats.Tokens,
 	}
 	switch {
@@ -273,7 +273,7 @@ func (e *completionEncoder) last(answer int) (any, error) {
 		f.Truncated = stats.Tokens != g.Request().MaxTokens
 	}
 	var err error
-	if f.Prompt, err = e.Host.Model.Detokenize(g.Prompt()); err != nil {
+	if f.Prompt, err = e.Model.Model.Detokenize(g.Prompt()); err != nil {
 		return nil, err
 	}
 	if len(f.Prompt) > maxEcho {
@@ -301,7 +301,7 @@ func (e *completionEncoder) probs(all []driver.Scored) *wire.Sequence {
 }
 
 func (e *completionEncoder) tokenOf(id token.ID, logprob float32) likelyToken {
-	text, raw := e.Host.Piece(id)
+	text, raw := e.Model.Piece(id)
 	t := likelyToken{ID: id, Token: text, Bytes: driver.Numbers(raw)}
 	if e.q.PostSampling {
 		p := math.Exp(float64(logprob))
@@ -378,7 +378,7 @@ func (e *completionEncoder) settings(s grove.Stats) map[string]any {
 		breakers = e.q.Breakers()
 	}
 	return map[string]any{
-		"n_ctx": e.Host.Info.Context, "n_predict": predict, "max_tokens": predict, "seed": s.Seed,
+		"n_ctx": e.Model.Info.Context, "n_predict": predict, "max_tokens": predict, "seed": s.Seed,
 		"temperature": sampling.Temperature, "top_k": sampling.TopK, "top_p": sampling.TopP, "min_p": sampling.MinP,
 		"typical_p": orOff(sampling.TypicalP, 1), "top_n_sigma": orOff(sampling.TopNSigma, -1), "min_keep": sampling.MinKeep,
 		"xtc_probability": sampling.XTC.Probability, "xtc_threshold": sampling.XTC.Threshold,

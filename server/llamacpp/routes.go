@@ -6,7 +6,7 @@ import "grove/server/driver"
 // Routes returns the routes.
 func Routes() []driver.Route {
 	route := func(body any, h driver.Handler, patterns ...string) driver.Route {
-		return driver.Route{Access: driver.Served, Handle: h, Patterns: patterns, Body: body}
+		return driver.Route{Access: driver.Ready, Handle: h, Patterns: patterns, Body: body}
 	}
 	return []driver.Route{
 		route(new(completionRequest), driver.Answers[completionRequest](driver.Events), "POST /completion", "POST /completions"),

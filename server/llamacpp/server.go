@@ -19,7 +19,7 @@ func props(x *driver.Request) error {
 		if err != nil {
 			return err
 		}
-		if m.Host == nil {
+		if m.Model == nil {
 			return x.Reply(map[string]any{"model_alias": m.Name, "model_path": fileName(m), "build_info": driver.Fingerprint, "is_sleeping": m.Status == "unloaded"})
 		}
 	}
@@ -96,7 +96,7 @@ func change(x *driver.Request, do func(name string) error) error {
 func slots(x *driver.Request) error {
 	query := x.R.URL.Query()
 	m, err := x.Server.Pool.State(query.Get("model"))
-	h := m.Host // no use of the model, which would wait behind those that wait for its memory
+	h := m.Model // no use of the model, which would wait behind those that wait for its memory
 	if err != nil || h == nil {
 		if h, err = x.Model(query.Get("model")); err != nil {
 			return err

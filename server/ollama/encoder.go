@@ -85,7 +85,7 @@ func (e *encoder) takeLogprobs() *wire.Sequence {
 		return nil
 	}
 	one := func(id token.ID, p float32) tokenLogprob {
-		text, raw := e.Host.Piece(id)
+		text, raw := e.Model.Piece(id)
 		return tokenLogprob{text, p, driver.Numbers(raw)}
 	}
 	return wire.Each(len(all), func(i int) (any, error) {
@@ -121,7 +121,7 @@ func (e *encoder) add(parts []answer.Part) error {
 
 // line returns a part of the answer.
 func (e *encoder) line(content, thoughts string, calls []answer.Call) line {
-	l := line{Model: e.Host.Name, Created: time.Now().UTC()}
+	l := line{Model: e.Model.Name, Created: time.Now().UTC()}
 	if !e.chat {
 		l.Response, l.Thinking = &content, thoughts
 		return l

@@ -142,19 +142,19 @@ func (q *generateRequest) prompt(g *driver.Generation, r *grove.Request) (c driv
 	}
 	var ids []token.ID
 	for _, id := range q.Context {
-		if err := wire.CheckID(g.Host.Model, "context", id); err != nil {
+		if err := wire.CheckID(g.Model.Model, "context", id); err != nil {
 			return c, err
 		}
 		ids = append(ids, token.ID(id))
 	}
-	if q.Raw || g.Host.Template() == nil {
+	if q.Raw || g.Model.Template() == nil {
 		switch {
 		case q.System != "":
 			return c, wire.Refuse("system", "a text without a template has no place for it")
 		case q.Think != nil && q.Think.on:
 			return c, wire.Refuse("think", "the template of a conversation begins thoughts; this text has none")
 		}
-		r.PromptIDs, err = wire.AppendTokens(g.R.Context(), ids, g.Host.Model, q.Prompt, len(ids) == 0)
+		r.PromptIDs, err = wire.AppendTokens(g.R.Context(), ids, g.Model.Model, q.Prompt, len(ids) == 0)
 		return c, err
 	}
 	if q.System != "" {
@@ -162,7 +162,7 @@ func (q *generateRequest) prompt(g *driver.Generation, r *grove.Request) (c driv
 	}
 	c.Messages = append(c.Messages, grove.Message{Role: "user", Content: q.Prompt})
 	q.Think.apply(&c)
-	p, err := c.Prompt(g.R.Context(), g.Host)
+	p, err := c.Prompt(g.R.Context(), g.Model)
 	r.PromptIDs = append(ids, p.Tokens...)
 	return c, err
 }
@@ -173,5 +173,5 @@ func (q *common) opened(g *driver.Generation, field string, empty any) map[strin
 	if q.KeepAlive != nil && *q.KeepAlive == 0 {
 		reason = "unload"
 	}
-	return map[string]any{"model": g.Host.Name, "created_at": time.Now().UTC(), field: empty, "done": true, "done_reason": reason}
+	return map[string]any{"model": g.Model.Name, "created_at": time.Now().UTC(), field: empty, "done": true, "done_reason": reason}
 }

@@ -66,8 +66,8 @@ func running(x *driver.Request) error {
 		if err != nil { // the file may be gone, and the model is open
 			x.Server.Log.WarnContext(x.R.Context(), "a model has no details", "model", m.Name, "error", err)
 		}
-		l.Size, l.Modified = int64(m.Host.Memory()), time.Time{}
-		l.Expires, l.VRAM, l.Context = m.Closes, new(int64), m.Host.Info.Context
+		l.Size, l.Modified = int64(m.Model.Memory()), time.Time{}
+		l.Expires, l.VRAM, l.Context = m.Closes, new(int64), m.Model.Info.Context
 		if l.Expires.IsZero() {
 			l.Expires = time.Now().Add(never)
 		}

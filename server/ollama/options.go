@@ -70,8 +70,8 @@ func (q *common) Common() *driver.Fields {
 
 // request checks the fields and returns the request that they make, without a prompt.
 func (q *common) request(g *driver.Generation) (r grove.Request, err error) {
-	g.Blames = map[string]string{"n_predict": "num_predict"}
-	if err := q.check(g.Host); err != nil {
+	g.FieldNames = map[string]string{"n_predict": "num_predict"}
+	if err := q.check(g.Model); err != nil {
 		return r, err
 	}
 	if r, err = g.Base(defaults); err != nil {
@@ -81,13 +81,13 @@ func (q *common) request(g *driver.Generation) (r grove.Request, err error) {
 		r.MaxTokens = max(0, *q.Options.Predict)
 	}
 	if q.Logprobs {
-		r.Top, g.Likely = q.Top, "top_logprobs"
+		r.Top, g.LogprobsField = q.Top, "top_logprobs"
 	}
-	return r, q.KeepAlive.apply(g.Server.Pool, g.Host.Name)
+	return r, q.KeepAlive.apply(g.Server.Pool, g.Model.Name)
 }
 
 // check refuses what cannot be honoured.
-func (q *common) check(h *serving.Host) error {
+func (q *common) check(h *serving.OpenModel) error {
 	o := &q.Options
 	switch {
 	case o.Predict != nil && *o.Predict == 0:

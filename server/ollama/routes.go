@@ -14,23 +14,23 @@ const apiVersion = "0.33.0"
 
 // Routes returns the routes.
 func Routes() []driver.Route {
-	route := func(a driver.Access, body any, h driver.Handler, pattern string) driver.Route {
+	route := func(a driver.AccessLevel, body any, h driver.Handler, pattern string) driver.Route {
 		return driver.Route{Access: a, Handle: h, Patterns: []string{pattern}, Errors: ErrorBody, Body: body}
 	}
 	all := []driver.Route{
-		route(driver.Served, new(generateRequest), driver.Answers[generateRequest](driver.Lines), "POST /api/generate"),
-		route(driver.Served, new(chatRequest), driver.Answers[chatRequest](driver.Lines), "POST /api/chat"),
-		route(driver.Served, new(embedRequest), embed, "POST /api/embed"),
-		route(driver.Served, new(embedOneRequest), embedOne, "POST /api/embeddings"),
-		route(driver.Served, nil, tags, "GET /api/tags"),
-		route(driver.Served, new(showRequest), show, "POST /api/show"),
-		route(driver.Served, nil, running, "GET /api/ps"),
-		route(driver.Known, nil, version, "GET /api/version"),
-		route(driver.Served, new(pullRequest), pullModel, "POST /api/pull"),
-		route(driver.Served, new(nameRequest), deleteModel, "DELETE /api/delete"),
+		route(driver.Ready, new(generateRequest), driver.Answers[generateRequest](driver.Lines), "POST /api/generate"),
+		route(driver.Ready, new(chatRequest), driver.Answers[chatRequest](driver.Lines), "POST /api/chat"),
+		route(driver.Ready, new(embedRequest), embed, "POST /api/embed"),
+		route(driver.Ready, new(embedOneRequest), embedOne, "POST /api/embeddings"),
+		route(driver.Ready, nil, tags, "GET /api/tags"),
+		route(driver.Ready, new(showRequest), show, "POST /api/show"),
+		route(driver.Ready, nil, running, "GET /api/ps"),
+		route(driver.Keyed, nil, version, "GET /api/version"),
+		route(driver.Ready, new(pullRequest), pullModel, "POST /api/pull"),
+		route(driver.Ready, new(nameRequest), deleteModel, "DELETE /api/delete"),
 	}
 	for _, path := range []string{"POST /api/create", "POST /api/copy", "POST /api/push", "POST /api/blobs/{digest}", "HEAD /api/blobs/{digest}"} {
-		all = append(all, route(driver.Known, nil, missing, path))
+		all = append(all, route(driver.Keyed, nil, missing, path))
 	}
 	return all
 }

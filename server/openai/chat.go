@@ -37,7 +37,7 @@ var chatFields = []wire.Toleration{
 
 // Parse implements [driver.Body].
 func (q *chatRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
-	g.Blames = map[string]string{"prompt": "messages"}
+	g.FieldNames = map[string]string{"prompt": "messages"}
 	c, err := q.prompt(g)
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (q *chatRequest) prompt(g *driver.Generation) (c driver.Chat, err error) {
 		return c, err
 	}
 	if r.Top = top; q.Logprobs {
-		g.Likely = "top_logprobs"
+		g.LogprobsField = "top_logprobs"
 	}
 	format, err := q.Format.Asks("response_format")
 	err = g.Ask(r, &c, format, err)
@@ -161,7 +161,7 @@ func (e *chatEncoder) Finish() error {
 		a := &e.answers[i]
 		c := chatChoice{Index: i, Message: a.message()}
 		if e.logprobs {
-			c.Logprobs = &chatLogprobs{Content: logprobsOf(e.Host, a.logprobs)}
+			c.Logprobs = &chatLogprobs{Content: logprobsOf(e.Model, a.logprobs)}
 		}
 		c.Finish, c.StopReason = e.why(i)
 		return c, nil
@@ -216,7 +216,7 @@ func (e *chatEncoder) sendNew(number int, parts []answer.Part, so *serving.Timin
 	for _, d := range all {
 		p := chatPart{Index: number, Delta: d}
 		if len(a.logprobs) > 0 {
-			p.Logprobs, a.logprobs = &chatLogprobs{Content: logprobsOf(e.Host, a.logprobs)}, nil
+			p.Logprobs, a.logprobs = &chatLogprobs{Content: logprobsOf(e.Model, a.logprobs)}, nil
 		}
 		if err := e.send(p, a.so); err != nil {
 			return err
@@ -270,7 +270,7 @@ type chatLogprobs struct {
 }
 
 // logprobsOf returns the log-probabilities of tokens as they are written.
-func logprobsOf(h *serving.Host, all []driver.Scored) *wire.Sequence {
+func logprobsOf(h *serving.OpenModel, all []driver.Scored) *wire.Sequence {
 	one := func(id token.ID, logprob float32) chatToken {
 		text, raw := h.Piece(id)
 		return chatToken{text, logprob, driver.Numbers(raw)}

@@ -52,7 +52,7 @@ func (q *completionRequest) Parse(g *driver.Generation) (driver.Encoder, error) 
 	if err := driver.CheckPrefix(q.PrefixLM, q.Session); err != nil {
 		return nil, err
 	}
-	most, err := q.Max(0, g.Host.Info.Context, defaultMaxTokens)
+	most, err := q.Max(0, g.Model.Info.Context, defaultMaxTokens)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (q *completionRequest) Parse(g *driver.Generation) (driver.Encoder, error) 
 	}
 	base.MaxTokens, base.Suffix, base.Prefix = most, q.Suffix, q.PrefixLM
 	if wire.Set(&base.Top, q.Logprobs); q.Logprobs != nil {
-		g.Likely = "logprobs"
+		g.LogprobsField = "logprobs"
 	}
 	format, err := q.Format.Asks("response_format")
 	if err := g.Constrain(&base, format, err, nil); err != nil {
@@ -194,7 +194,7 @@ func (e *completionEncoder) choice(i int) completionChoice {
 	a := &e.answers[i]
 	c := completionChoice{Index: i, Text: a.prompt + a.text.String()}
 	if len(a.logprobs) > 0 {
-		c.Logprobs = completionLogprobsOf(e.Host, a.logprobs)
+		c.Logprobs = completionLogprobsOf(e.Model, a.logprobs)
 	}
 	return c
 }
@@ -203,7 +203,7 @@ func (e *completionEncoder) choice(i int) completionChoice {
 func (e *completionEncoder) addPrompt(answers []completionAnswer, r grove.Request, ids []token.ID) (err error) {
 	text := r.Prompt
 	if r.PromptIDs != nil {
-		if text, err = e.Host.Model.Detokenize(ids); err != nil {
+		if text, err = e.Model.Model.Detokenize(ids); err != nil {
 			return err
 		}
 	}
@@ -232,9 +232,9 @@ func (e *completionEncoder) score(a *completionAnswer, ids []token.ID) error {
 	if len(ids) < 2 {
 		return nil
 	}
-	return e.Host.Compute(e.R.Context(), e.ID, func(ctx context.Context) error {
+	return e.Model.Compute(e.R.Context(), e.ID, func(ctx context.Context) error {
 		i := 0
-		return e.Host.Model.Logprobs(ctx, ids[:len(ids)-1], func(row grove.LogprobRow) error {
+		return e.Model.Model.Logprobs(ctx, ids[:len(ids)-1], func(row grove.LogprobRow) error {
 			i++
 			logprob := row.Of(ids[i])
 			top, err := row.Top(e.top)
@@ -262,7 +262,7 @@ type completionLogprobs struct {
 	Offsets *wire.Sequence `json:"text_offset"`
 }
 
-func completionLogprobsOf(h *serving.Host, all []offsetScored) *completionLogprobs {
+func completionLogprobsOf(h *serving.OpenModel, all []offsetScored) *completionLogprobs {
 	each := func(of func(t *offsetScored) any) *wire.Sequence {
 		return wire.Each(len(all), func(i int) (any, error) { return of(&all[i]), nil })
 	}
@@ -299,7 +299,7 @@ func completionLogprobsOf(h *serving.Host, all []offsetScored) *completionLogpro
 func (a *completionAnswer) add(g *driver.Generation, t grove.Token, first bool) error {
 	s, err := g.Keep(t)
 	a.logprobs = append(a.logprobs, offsetScored{s, a.runes, first})
-	_, raw := asBytes(g.Host, t.ID)
+	_, raw := asBytes(g.Model, t.ID)
 	a.partial = append(a.partial, raw...)
 	for len(a.partial) > 0 && utf8.FullRune(a.partial) {
 		_, n := utf8.DecodeRune(a.partial)
@@ -310,7 +310,7 @@ func (a *completionAnswer) add(g *driver.Generation, t grove.Token, first bool) 
 }
 
 // asBytes returns a token as /v1/completions writes it, and its bytes.
-func asBytes(h *serving.Host, id token.ID) (string, []byte) {
+func asBytes(h *serving.OpenModel, id token.ID) (string, []byte) {
 	text, raw := h.Piece(id)
 	if text == string(raw) {
 		return text, raw

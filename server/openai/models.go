@@ -45,7 +45,7 @@ type entry struct {
 func describe(s *driver.Server, m serving.State) modelBody {
 	b := modelBody{ID: m.Name, Object: "model", Created: s.Began.Unix(), Owner: "grove", Status: map[string]string{"value": m.Status}}
 	b.Capabilities, b.Sleeping = append([]string{}, s.Capabilities(m)...), m.Status == "unloaded"
-	if h := m.Host; h != nil {
+	if h := m.Model; h != nil {
 		memory := h.Memory()
 		b.Memory = &memory
 		b.Requests.Running, b.Requests.Queued = h.Requests()
@@ -60,10 +60,10 @@ func describe(s *driver.Server, m serving.State) modelBody {
 
 // adapters describes the adapters of a model that is open, which are models that requests name.
 func adapters(s *driver.Server, m serving.State) (all []modelBody) {
-	if m.Host == nil {
+	if m.Model == nil {
 		return nil
 	}
-	for _, a := range m.Host.Model.Adapters() {
+	for _, a := range m.Model.Model.Adapters() {
 		b := describe(s, m)
 		b.ID, b.Root, b.Parent, b.Memory = a.Name, filepath.Base(a.Path), m.Name, &a.Bytes
 		all = append(all, b)

@@ -28,7 +28,7 @@ type openAI struct {
 }
 
 func (e *openAI) envelope(object string, choices any) envelope {
-	return envelope{ID: e.answerID, Object: object, Created: e.Created, Model: e.Host.Name, System: driver.Fingerprint, Choices: choices}
+	return envelope{ID: e.answerID, Object: object, Created: e.Created, Model: e.Model.Name, System: driver.Fingerprint, Choices: choices}
 }
 
 func (e *openAI) tellsUsage() bool { return e.options != nil && e.options.IncludeUsage }

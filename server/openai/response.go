@@ -41,7 +41,7 @@ type responseItem struct {
 
 	text     strings.Builder
 	logprobs []driver.Scored
-	host     *serving.Host
+	model    *serving.OpenModel
 }
 
 // outputText is the content of a message.
@@ -81,7 +81,7 @@ func (e *responseEncoder) response() map[string]any {
 		effort = q.Reasoning.Effort
 	}
 	all := map[string]any{
-		"id": "resp_" + e.ID, "object": "response", "created_at": e.Created, "status": e.status, "model": e.Host.Name,
+		"id": "resp_" + e.ID, "object": "response", "created_at": e.Created, "status": e.status, "model": e.Model.Name,
 		"output": append([]*responseItem{}, e.items...), "usage": e.usage, "error": nil, "incomplete_details": incomplete,
 		"instructions": q.Instructions, "max_output_tokens": q.MaxTokens, "temperature": settings.Sampling.Temperature, "top_p": settings.Sampling.TopP,
 		"tools": tools, "tool_choice": choice, "parallel_tool_calls": q.Parallel == nil || *q.Parallel, "text": map[string]any{"format": format},
@@ -230,7 +230,7 @@ func (e *responseEncoder) say(kind, text string, logprobs []driver.Scored) error
 		m, at = e.open()
 	}
 	if m == nil {
-		if m = (&responseItem{Type: kind, ID: e.itemID("msg"), Status: "in_progress", Role: "assistant", Content: []any{}, host: e.Host}); kind == kindReasoning {
+		if m = (&responseItem{Type: kind, ID: e.itemID("msg"), Status: "in_progress", Role: "assistant", Content: []any{}, model: e.Model}); kind == kindReasoning {
 			m.ID, m.Role, m.Summary = e.itemID("rs"), "", &[]any{}
 		}
 		e.items = append(e.items, m)
@@ -245,7 +245,7 @@ func (e *responseEncoder) say(kind, text string, logprobs []driver.Scored) error
 	m.logprobs = append(m.logprobs, logprobs...)
 	fields := map[string]any{"item_id": m.ID, "output_index": at, "content_index": 0, "delta": text}
 	if kind == kindMessage {
-		fields["logprobs"] = logprobsOf(e.Host, logprobs)
+		fields["logprobs"] = logprobsOf(e.Model, logprobs)
 	}
 	return e.emit(event{m.event("delta"), fields})
 }
@@ -255,7 +255,7 @@ func (m *responseItem) part() any {
 	if m.Type == kindReasoning {
 		return map[string]string{"type": "reasoning_text", "text": m.text.String()}
 	}
-	return outputText{"output_text", m.text.String(), []any{}, logprobsOf(m.host, m.logprobs)}
+	return outputText{"output_text", m.text.String(), []any{}, logprobsOf(m.model, m.logprobs)}
 }
 
 // event returns the name of an event of the item's text.
@@ -276,7 +276,7 @@ func (e *responseEncoder) endMessage(status string) error {
 	m.Status, m.Content = status, []any{part}
 	done := map[string]any{"item_id": m.ID, "output_index": at, "content_index": 0, "text": m.text.String()}
 	if m.Type == kindMessage {
-		done["logprobs"] = logprobsOf(e.Host, m.logprobs)
+		done["logprobs"] = logprobsOf(e.Model, m.logprobs)
 	}
 	return e.emit(
 		event{m.event("done"), done},

@@ -191,12 +191,12 @@ func (q *responsesRequest) chat(earlier []message) (*chatRequest, error) {
 	return c, q.Options.Check(q.Stream)
 }
 
-// responseBlames are the names that this route has for fields of the chat route.
-var responseBlames = map[string]string{"prompt": "input", "messages": "input", "max_tokens": "max_output_tokens", "response_format": "text.format"}
+// responseFieldNames are the names that this route has for fields of the chat route.
+var responseFieldNames = map[string]string{"prompt": "input", "messages": "input", "max_tokens": "max_output_tokens", "response_format": "text.format"}
 
 // Parse implements [driver.Body].
 func (q *responsesRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
-	g.Blames = responseBlames
+	g.FieldNames = responseFieldNames
 	var earlier []message
 	if q.Previous != nil {
 		r, err := stored(g.Request, *q.Previous, "previous_response_id")

@@ -7,7 +7,7 @@ import "grove/server/driver"
 // Routes returns the routes. Those that llama.cpp has without /v1 are there without it, too.
 func Routes() []driver.Route {
 	route := func(body any, h driver.Handler, patterns ...string) driver.Route {
-		return driver.Route{Access: driver.Served, Handle: h, Patterns: patterns, Body: body}
+		return driver.Route{Access: driver.Ready, Handle: h, Patterns: patterns, Body: body}
 	}
 	return []driver.Route{
 		route(nil, models, "GET /v1/models", "GET /models"),

@@ -18,7 +18,7 @@ import (
 // Routes returns the routes.
 func Routes() []driver.Route {
 	route := func(h driver.Handler, patterns ...string) driver.Route {
-		return driver.Route{Access: driver.Served, Handle: h, Patterns: patterns, Body: new(request)}
+		return driver.Route{Access: driver.Ready, Handle: h, Patterns: patterns, Body: new(request)}
 	}
 	return []driver.Route{
 		route(jina, "POST /v1/rerank", "POST /rerank", "POST /v1/reranking", "POST /reranking"),
@@ -80,7 +80,7 @@ func (d *documents) ReadJSON(r *wire.Reader) error {
 // ranking is the answer to a request.
 type ranking struct {
 	*request
-	host   *serving.Host
+	open   *serving.OpenModel
 	list   []string
 	best   []grove.Ranked
 	tokens int
@@ -101,14 +101,14 @@ func rank(x *driver.Request) (a ranking, err error) {
 		return a, wire.Refuse("query", "query is missing, or empty")
 	}
 	a.list = append(a.Documents, a.Texts...)
-	if a.host, err = x.Model(a.Model); err != nil {
+	if a.open, err = x.Model(a.Model); err != nil {
 		return a, err
 	}
-	if err := a.host.Model.CheckRank(); err != nil {
+	if err := a.open.Model.CheckRank(); err != nil {
 		return a, wire.Refuse("model", "%s", wire.Plain(err))
 	}
 	defer func() { access.CallerOf(x.R.Context()).Spend(a.tokens) }()
-	err = a.host.Compute(x.R.Context(), x.ID, func(ctx context.Context) error {
+	err = a.open.Compute(x.R.Context(), x.ID, func(ctx context.Context) error {
 		for i, d := range a.list {
 			if err := a.score(ctx, x, i, d); err != nil {
 				return err
@@ -127,13 +127,13 @@ func rank(x *driver.Request) (a ranking, err error) {
 func (a *ranking) score(ctx context.Context, x *driver.Request, i int, document string) error {
 	var ids []token.ID
 	err := x.Work(func(ctx context.Context) (err error) {
-		ids, err = a.host.Model.PairIDs(ctx, a.Query, document)
+		ids, err = a.open.Model.PairIDs(ctx, a.Query, document)
 		return err
 	})
 	var score float32
 	if err == nil {
 		a.tokens += len(ids)
-		score, err = a.host.Model.ScoreIDs(ctx, ids)
+		score, err = a.open.Model.ScoreIDs(ctx, ids)
 	}
 	if err != nil {
 		if ctx.Err() != nil {
@@ -175,7 +175,7 @@ func jina(x *driver.Request) error {
 		return x.Reply(a.results("score"))
 	}
 	return x.Reply(map[string]any{
-		"object": "list", "model": a.host.Name, "results": a.results("relevance_score"), "usage": map[string]int{"prompt_tokens": a.tokens, "total_tokens": a.tokens},
+		"object": "list", "model": a.open.Name, "results": a.results("relevance_score"), "usage": map[string]int{"prompt_tokens": a.tokens, "total_tokens": a.tokens},
 	})
 }
 

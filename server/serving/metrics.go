@@ -54,7 +54,7 @@ func (m *Metrics) figures() (f figures) {
 	f.load = m.pool.closed
 	m.pool.mu.Unlock()
 	for _, s := range m.pool.Open() {
-		l := s.Host.Model.Load()
+		l := s.Model.Model.Load()
 		f.load.Admitted += l.Admitted
 		f.load.Open += l.Open
 		f.load.Steps += l.Steps

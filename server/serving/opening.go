@@ -39,15 +39,15 @@ var (
 	errNobody = errors.New("serving: nobody waits for the model")
 )
 
-// use waits until a model is open and returns its host.
-func (p *Pool) use(ctx context.Context, e *entry) (*Host, func(), error) {
+// use waits until a model is open, and returns it.
+func (p *Pool) use(ctx context.Context, e *entry) (*OpenModel, func(), error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.yield(ctx, e); err != nil {
 		return nil, nil, err
 	}
 	for entered := false; !entered; {
-		if e.host != nil {
+		if e.model != nil {
 			e.users++
 			break
 		}
@@ -67,14 +67,14 @@ func (p *Pool) use(ctx context.Context, e *entry) (*Host, func(), error) {
 			return nil, nil, err
 		}
 	}
-	return e.host, sync.OnceFunc(func() { p.leave(e) }), nil
+	return e.model, sync.OnceFunc(func() { p.leave(e) }), nil
 }
 
 // yield lets a model that waits for memory go before a request for an open one, which would use its model without end. A request
 // yields once. The caller holds the lock.
 func (p *Pool) yield(ctx context.Context, e *entry) error {
 	w := p.waits
-	if w == nil || w.model == e || e.host == nil {
+	if w == nil || w.model == e || e.model == nil {
 		return nil
 	}
 	p.mu.Unlock()
@@ -132,8 +132,8 @@ func (p *Pool) load(ctx context.Context, e *entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if e.loading.err = err; err == nil {
-		e.host = newHost(p, e.Name, m)
-		e.bytes += uint64(e.host.Memory())
+		e.model = newOpenModel(p, e.Name, m)
+		e.bytes += uint64(e.model.Memory())
 		e.users, e.loading.open = e.users+e.loading.asked, true
 		p.rest(e)
 	}
@@ -237,7 +237,7 @@ func (p *Pool) makeRoom() bool {
 	p.mu.Lock()
 	var oldest *entry
 	for _, e := range p.entries {
-		if e.host != nil && e.users == 0 && (oldest == nil || e.last.Before(oldest.last)) {
+		if e.model != nil && e.users == 0 && (oldest == nil || e.last.Before(oldest.last)) {
 			oldest = e
 		}
 	}

@@ -9,7 +9,7 @@ import (
 // Outside is another server for which answers are computed, and which makes drafts for them.
 type Outside interface {
 	// Computes tells which model answers. It is called before anything is computed.
-	Computes(h *Host)
+	Computes(h *OpenModel)
 	// Salt returns the salt of a text, for that which its request names: the other server's callers have one each.
 	Salt(named string) string
 	// Drafts returns the drafts of an answer; nil: there are none.

@@ -69,9 +69,9 @@ type Pool struct {
 // entry is a model, open or not. The pool's lock guards it.
 type entry struct {
 	Entry
-	listed  bool     // in the catalog: it was not added
-	host    *Host    // nil: it is not open
-	loading *opening // nil: it is not being opened
+	listed  bool       // in the catalog: it was not added
+	model   *OpenModel // nil: it is not open
+	loading *opening   // nil: it is not being opened
 	users   int
 	last    time.Time     // of its last use
 	keep    time.Duration // an unused model stays open that long; negative: for ever; 0: the pool's idle time
@@ -138,7 +138,7 @@ func (p *Pool) all() []*entry {
 }
 
 // Use opens the model of a name, "" for the first. The model stays open until leave is called. Errors: a [*wire.Error], ctx's.
-func (p *Pool) Use(ctx context.Context, name string) (h *Host, leave func(), err error) {
+func (p *Pool) Use(ctx context.Context, name string) (h *OpenModel, leave func(), err error) {
 	e, err := p.find(name)
 	if err != nil && p.config.AnyModel {
 		if first, _ := p.known(""); first != nil {
@@ -232,7 +232,7 @@ func (p *Pool) Forget(name string) bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if e.host != nil || e.users > 0 || e.loading != nil {
+	if e.model != nil || e.users > 0 || e.loading != nil {
 		return false
 	}
 	e.gone = true // for a request that has found it already
@@ -285,12 +285,12 @@ func busy(model, why string) error {
 // unload closes a model unless it is in use or was used after the time since.
 func (p *Pool) unload(e *entry, since time.Time) error {
 	p.mu.Lock()
-	h := e.host
+	h := e.model
 	if h == nil || e.users > 0 || e.last.After(since) {
 		p.mu.Unlock()
 		return nil
 	}
-	e.host, e.keep = nil, 0
+	e.model, e.keep = nil, 0
 	l := h.Model.Load()
 	p.closed.Steps, p.closed.Rows, p.closed.Preempted = p.closed.Steps+l.Steps, p.closed.Rows+l.Rows, p.closed.Preempted+l.Preempted
 	p.mu.Unlock()

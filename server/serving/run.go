@@ -32,7 +32,7 @@ type Job struct {
 	Answers []*grove.Generation
 	spec    Spec
 	ids     [][]token.ID // the tokens of each answer
-	host    *Host
+	model   *OpenModel
 	ctx     context.Context // ends with the client's, the pool, or the job
 	cancel  context.CancelCauseFunc
 	unsaved error
@@ -43,7 +43,7 @@ type Job struct {
 }
 
 // Prepare checks a request and makes its job, which the caller closes. Nothing is computed yet.
-func (h *Host) Prepare(ctx context.Context, r Spec) (*Job, error) {
+func (h *OpenModel) Prepare(ctx context.Context, r Spec) (*Job, error) {
 	n := len(r.Prompts)
 	switch {
 	case n == 0:
@@ -60,7 +60,7 @@ func (h *Host) Prepare(ctx context.Context, r Spec) (*Job, error) {
 	if err := caller.MayAsk(-r.Prompts[0].Priority); err != nil {
 		return nil, err
 	}
-	j := &Job{host: h, spec: r, timeout: func() {}, ids: make([][]token.ID, n*r.N)}
+	j := &Job{model: h, spec: r, timeout: func() {}, ids: make([][]token.ID, n*r.N)}
 	if r.Timeout > 0 {
 		ctx, j.timeout = context.WithTimeout(ctx, r.Timeout)
 	}
@@ -137,9 +137,9 @@ func (j *Job) Unsaved() error { return j.unsaved }
 // CheckQueue returns the error by which [Job.Run] would refuse the job now: the queue is full, or the server stops. It reserves nothing.
 func (j *Job) CheckQueue() error {
 	switch {
-	case j.host.pool.Ending():
+	case j.model.pool.Ending():
 		return wire.ErrStopping
-	case j.host.places.Load()+int64(j.workers()) > j.host.most():
+	case j.model.places.Load()+int64(j.workers()) > j.model.most():
 		return wire.ErrBusy
 	}
 	return nil
@@ -149,22 +149,22 @@ func (j *Job) CheckQueue() error {
 // taken; once the client takes events again, there may be more answers than places. Only emit of [Job.Run] calls it.
 func (j *Job) Pause(paused bool) {
 	if !paused {
-		j.host.places.Add(int64(j.lent))
+		j.model.places.Add(int64(j.lent))
 		j.lent = 0
 		return
 	}
 	j.lent = int(j.working.Load())
-	j.host.release(j.lent)
+	j.model.release(j.lent)
 }
 
 // workers is the number of answers that are computed at a time.
-func (j *Job) workers() int { return min(len(j.Answers), j.host.Info.Parallel) }
+func (j *Job) workers() int { return min(len(j.Answers), j.model.Info.Parallel) }
 
 // Run computes the answers and calls emit with their events, from one goroutine and in the order of each answer. It ends with
 // the first error: of an answer, of emit, or of the job's context. Nothing of the job runs when it returns.
 func (j *Job) Run(emit func(Event) error) (err error) {
 	workers := j.workers()
-	if err := j.host.admit(workers); err != nil {
+	if err := j.model.admit(workers); err != nil {
 		return err
 	}
 	events := make(chan Event)
@@ -177,7 +177,7 @@ func (j *Job) Run(emit func(Event) error) (err error) {
 	j.working.Store(int64(workers))
 	for range workers {
 		all.Go(func() {
-			defer j.host.release(1)
+			defer j.model.release(1)
 			defer j.working.Add(-1)
 			for i := range next {
 				j.compute(i, events)
@@ -198,7 +198,7 @@ func (j *Job) Run(emit func(Event) error) (err error) {
 
 // follow passes events on until all answers have ended.
 func (j *Job) follow(events <-chan Event, emit func(Event) error) error {
-	every := j.host.pool.config.KeepAlive
+	every := j.model.pool.config.KeepAlive
 	alive := time.NewTicker(every)
 	defer alive.Stop()
 	for left := len(j.Answers); left > 0; {
@@ -244,13 +244,13 @@ func (j *Job) compute(i int, events chan<- Event) {
 
 // generate computes an answer and sends its tokens. A panic fails the job alone.
 func (j *Job) generate(i int, send func(Event) bool) (err error) {
-	g, m := j.Answers[i], j.host.pool.metrics
+	g, m := j.Answers[i], j.model.pool.metrics
 	slot := &Slot{Request: j.spec.RequestID, Owner: access.CallerOf(j.ctx).Folder(), Prompt: len(g.Prompt())}
-	j.host.enter(slot)
-	defer j.host.leave(slot)
+	j.model.enter(slot)
+	defer j.model.leave(slot)
 	start := time.Now()
 	defer func() { m.end(g.Stats(), time.Since(start), err) }()
-	defer j.host.pool.Guard(j.ctx, &err)
+	defer j.model.pool.Guard(j.ctx, &err)
 	latency := m.watch()
 	drafted, cut := 0, func(grove.Token) bool { return false }
 	if j.spec.Cut != nil {
@@ -258,7 +258,7 @@ func (j *Job) generate(i int, send func(Event) bool) (err error) {
 	}
 	for t, err := range g.Tokens() {
 		if errors.Is(err, grove.ErrSession) {
-			j.host.pool.config.Log.ErrorContext(j.ctx, "session", "model", j.host.Name, "error", err)
+			j.model.pool.config.Log.ErrorContext(j.ctx, "session", "model", j.model.Name, "error", err)
 			if g.Stats().Finish != "" { // the answer is whole
 				j.unsaved = err
 				return nil
@@ -270,7 +270,7 @@ func (j *Job) generate(i int, send func(Event) bool) (err error) {
 		e := Event{Token: t}
 		if t.ID != token.None {
 			latency.token()
-			j.host.count(slot)
+			j.model.count(slot)
 			if g.Drafted() {
 				drafted++
 			}

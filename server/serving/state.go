@@ -12,10 +12,10 @@ import (
 // State describes a model without opening it.
 type State struct {
 	Name   string
-	Path   string    // as of its [Entry]
-	Status string    // loaded, loading or unloaded
-	Host   *Host     // nil: it is not open; its Info may be read
-	Closes time.Time // when it is closed unless it is used again; zero: never, or it is in use
+	Path   string     // as of its [Entry]
+	Status string     // loaded, loading or unloaded
+	Model  *OpenModel // nil: it is not open; its Info may be read
+	Closes time.Time  // when it is closed unless it is used again; zero: never, or it is in use
 }
 
 // States returns the models: those that were added, those of the catalog that were used, and then its others.
@@ -39,7 +39,7 @@ func (p *Pool) Adapter(name string) (model string, adapter []grove.AdapterScale)
 		return name, nil
 	}
 	for _, s := range p.Open() {
-		for _, a := range s.Host.Model.Adapters() {
+		for _, a := range s.Model.Model.Adapters() {
 			if a.Name == name {
 				return s.Name, []grove.AdapterScale{{ID: a.ID, Scale: cmp.Or(a.Scale, 1)}}
 			}
@@ -50,16 +50,16 @@ func (p *Pool) Adapter(name string) (model string, adapter []grove.AdapterScale)
 
 // Open returns the models that are open. It does not read the catalog.
 func (p *Pool) Open() []State {
-	return slices.DeleteFunc(p.states(), func(s State) bool { return s.Host == nil })
+	return slices.DeleteFunc(p.states(), func(s State) bool { return s.Model == nil })
 }
 
 func (p *Pool) states() (all []State) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, e := range p.entries {
-		s := State{Name: e.Name, Path: e.Path, Status: "unloaded", Host: e.host}
+		s := State{Name: e.Name, Path: e.Path, Status: "unloaded", Model: e.model}
 		switch {
-		case e.host != nil:
+		case e.model != nil:
 			s.Status = "loaded"
 			if idle := p.idle(e); idle >= 0 && e.users == 0 {
 				s.Closes = e.last.Add(idle)

@@ -234,8 +234,8 @@ func archBits(t *testing.T, r *Runner, file *gguf.File) {
 		if all := info.Experts * info.Mixtures; r.Exec.Touched() < all/10 || r.Exec.Touched() > all*9/10 {
 			t.Errorf("a row touched %d blocks of %d", r.Exec.Touched(), all)
 		}
-	} else if r.Exec.Touched() != info.Used*info.Mixtures {
-		t.Errorf("a row touched %d experts; it chooses %d in each of %d layers", r.Exec.Touched(), info.Used, info.Mixtures)
+	} else if r.Exec.Touched() != info.ExpertsPerToken*info.Mixtures {
+		t.Errorf("a row touched %d experts; it chooses %d in each of %d layers", r.Exec.Touched(), info.ExpertsPerToken, info.Mixtures)
 	}
 	alone := New(t, file, Config{CacheType: tensor.F32, Threads: 1, Context: 256})
 	if err := Equal("1 and 2 threads", alone.Plain(text), plain); err != nil {

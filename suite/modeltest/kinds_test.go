@@ -68,7 +68,7 @@ func newAttender(t *testing.T, pool *par.Pool) *attender {
 	}
 	m.info = model.Info{Arch: "attender", Width: attenderWidth, Vocabulary: attenderVocab, Context: 512}
 	for i, keeps := range attenderKinds {
-		m.info.Layers = append(m.info.Layers, kv.Layer{KVHeads: 2, Size: attenderSize, Keeps: keeps})
+		m.info.Layers = append(m.info.Layers, kv.Layer{KVHeads: 2, KeySize: attenderSize, Keeps: keeps})
 		l := attenderLayer{}
 		for _, p := range "qkv" {
 			out := 2 * attenderSize

@@ -98,7 +98,7 @@ func (c Recurrent) Open(tb testing.TB, pool *par.Pool) model.Model {
 	}
 	keys := kv.Layer{}
 	if c.Attention {
-		keys = kv.Layer{KVHeads: 2, Size: 16, Keeps: kv.Window(70)}
+		keys = kv.Layer{KVHeads: 2, KeySize: 16, Keeps: kv.Window(70)}
 	}
 	beside := keys
 	beside.Keeps, beside.States = kv.Keep{}, []kv.State{state(m.mamba1)}

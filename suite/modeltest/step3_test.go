@@ -76,7 +76,7 @@ func TestStep3AsMQA(t *testing.T) {
 		}
 	}
 	for i, l := range a.Model.Info().Layers {
-		if kept := l.KVHeads * (l.Size + l.Value); kept != 2*size {
+		if kept := l.KVHeads * (l.KeySize + l.ValueSize); kept != 2*size {
 			t.Errorf("layer %d keeps %d values of a token, want %d for any number of heads", i, kept, 2*size)
 		}
 	}

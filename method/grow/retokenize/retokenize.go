@@ -102,7 +102,7 @@ func (d *drafter) Draft(ctx context.Context, t *method.Tree) error {
 		if err = d.branch.Run(ctx, []grow.LiveRow{{ID: id, Parent: row}}); err != nil {
 			return err
 		}
-		d.passes.Took(time.Since(start))
+		d.passes.Observe(time.Since(start))
 		prev = id
 	}
 }

@@ -102,7 +102,7 @@ func (d *drafter) Draft(ctx context.Context, t *method.Tree) error {
 		if err != nil || end == method.Root {
 			return err
 		}
-		d.passes.Took(time.Since(start))
+		d.passes.Observe(time.Since(start))
 		d.mean += (float64(len(d.text)-before) - d.mean) / 8
 		at = end
 		if len(d.text)-d.certain >= enough || !d.passes.Pays(t, float64(t.Score(at))*d.mean) {
@@ -116,7 +116,7 @@ func (d *drafter) Draft(ctx context.Context, t *method.Tree) error {
 func (d *drafter) list(ctx context.Context, t *method.Tree, at int) (end int, err error) {
 	d.lower.Follow(d.text, d.certain)
 	d.tree.Reset(len(shape.Ranks), d.rates)
-	index := len(d.text) - d.history.Source
+	index := len(d.text) - d.history.SourceLen
 	if err := d.grower.Grow(ctx, d.tree, index); err != nil {
 		return method.Root, err
 	}

@@ -83,7 +83,7 @@ type drafter struct {
 
 // Begin implements [method.Drafter].
 func (d *drafter) Begin(h *method.History) (err error) {
-	d.text, d.chain, d.source = append(d.text[:0], h.IDs()...), d.chain[:0], h.Source
+	d.text, d.chain, d.source = append(d.text[:0], h.IDs()...), d.chain[:0], h.SourceLen
 	d.all, d.ready, d.asked, d.err = d.all[:0], false, false, nil
 	d.sampler, err = sample.NewChain(sample.Settings{Params: h.Noise.Sampling, SampleIndex: h.Noise.SampleIndex}, d.vocabulary)
 	return errors.Join(err, d.model.Begin())

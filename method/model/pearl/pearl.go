@@ -64,7 +64,7 @@ type drafter struct {
 
 // Begin implements [method.Drafter].
 func (d *drafter) Begin(h *method.History) (err error) {
-	d.text, d.probs, d.source, d.err = append(d.text[:0], h.IDs()...), d.probs[:0], h.Source, nil
+	d.text, d.probs, d.source, d.err = append(d.text[:0], h.IDs()...), d.probs[:0], h.SourceLen, nil
 	d.certain = len(d.text)
 	d.sampler, err = sample.NewChain(sample.Settings{Params: h.Noise.Sampling, SampleIndex: h.Noise.SampleIndex}, d.vocabulary)
 	return errors.Join(err, d.model.Begin())

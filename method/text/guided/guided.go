@@ -44,7 +44,7 @@ type drafter struct {
 // guide returns the text that the answer is expected to be like.
 func (d *drafter) guide() []token.ID {
 	if h := d.history; len(h.Prediction) == 0 {
-		return h.IDs()[:h.Source]
+		return h.IDs()[:h.SourceLen]
 	}
 	return d.history.Prediction
 }
@@ -65,7 +65,7 @@ func (d *drafter) Committed(r method.Update) {
 	if len(source) == 0 {
 		return
 	}
-	answer := d.history.IDs()[d.history.Prompt():]
+	answer := d.history.IDs()[d.history.PromptLen():]
 	for i, id := range r.IDs {
 		if d.next != lost && d.next < len(source) && source[d.next] == id {
 			d.next, d.run = d.next+1, d.run+1

@@ -53,8 +53,8 @@ func TestDraft(t *testing.T) {
 		x := growtest.Text{Drafter: d}
 		for _, predicted := range []bool{true, false, true} { // nothing is left of the text before
 			prompt := "question"
-			if x.Prediction, x.Source = ids(c.source), 0; !predicted { // the same text, as the source of an encoder-decoder
-				x.Prediction, x.Source, prompt = nil, len(c.source), c.source+"?"
+			if x.Prediction, x.SourceLen = ids(c.source), 0; !predicted { // the same text, as the source of an encoder-decoder
+				x.Prediction, x.SourceLen, prompt = nil, len(c.source), c.source+"?"
 			}
 			x.Begin(t, ids(prompt)...)
 			for i, round := range c.rounds {

@@ -31,7 +31,7 @@ type Options struct {
 	MaxRejects int
 }
 
-// A Stage forbids what a check refuses. It implements [sample.Picker], [sample.Weighted], [sample.Keeper],
+// A Stage forbids what a check refuses. It implements [sample.Picker], [sample.Weigher], [sample.Keeper],
 // [sample.Forker] and [sample.Failing]. A draw without truncation makes a few checks; with truncation, or where
 // probabilities behind the mask are asked for, each token is checked whose own beginnings are legal.
 type Stage struct {
@@ -105,7 +105,7 @@ func (s *Stage) Fork(at sample.StageState) (sample.Stage, sample.StageState) {
 	return f, 0
 }
 
-// LogWeight implements [sample.Weighted]: the logarithm of the product of the weights of the draws that led to the text;
+// LogWeight implements [sample.Weigher]: the logarithm of the product of the weights of the draws that led to the text;
 // 0 without Options.Weights, and for tokens that were not drawn.
 func (s *Stage) LogWeight(at sample.StageState) (sum float64) {
 	for i := int(at); i > 0; i = s.nodes[i].parent {

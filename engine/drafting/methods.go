@@ -20,9 +20,9 @@ import (
 // maxDrafts bounds the drafts of a round, of which the planner runs the best.
 const maxDrafts = 128
 
-// Set is a set of methods opened for an engine, with what they have learned. It is safe for concurrent
+// Methods is a set of methods opened for an engine, with what they have learned. It is safe for concurrent
 // use.
-type Set struct {
+type Methods struct {
 	*learned.Store
 	Infos []method.Info // read only
 	rule  verify.Rule
@@ -34,12 +34,12 @@ type Set struct {
 
 // New opens methods for the texts of one model, with what env offers. path names the file that keeps what they learn; "": none.
 // Errors: methods with different rules; a rule whose needs the methods' drafts do not bring; [method.ErrNeeds].
-func New(infos []method.Info, env method.Env, path string) (*Set, error) {
+func New(infos []method.Info, env method.Env, path string) (*Methods, error) {
 	err := method.Check(infos, env)
 	if err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
-	d := &Set{rule: verify.Match, Infos: slices.Clone(infos)}
+	d := &Methods{rule: verify.Match, Infos: slices.Clone(infos)}
 	for _, i := range infos {
 		if i.Rule.New != nil {
 			d.rule = i.Rule
@@ -52,7 +52,7 @@ func New(infos []method.Info, env method.Env, path string) (*Set, error) {
 }
 
 // CheckRule returns an error where a rule needs what the drafts of the methods do not bring.
-func (d *Set) CheckRule(r verify.Rule) error {
+func (d *Methods) CheckRule(r verify.Rule) error {
 	for _, i := range d.Infos {
 		for _, n := range []struct {
 			what          string
@@ -73,10 +73,10 @@ func (d *Set) CheckRule(r verify.Rule) error {
 
 // Eager makes sequences run every draft, whether it pays or not: what a proof of a method needs. It is called before
 // the first sequence drafts.
-func (d *Set) Eager() { d.eager = true }
+func (d *Methods) Eager() { d.eager = true }
 
 // name returns the names of the methods.
-func (d *Set) name() string {
+func (d *Methods) name() string {
 	var names []string
 	for _, i := range d.Infos {
 		names = append(names, i.Name)
@@ -86,7 +86,7 @@ func (d *Set) name() string {
 
 // Open opens the methods' drafters for a text of a salt, whose own trunk is given; nil: the answer is on record. The text drafts once
 // [Text.Fit] has made room for its rounds.
-func (d *Set) Open(own method.Trunk, salt string, private bool, vocabulary int, experts plan.Mixture) (*Text, error) {
+func (d *Methods) Open(own method.Trunk, salt string, private bool, vocabulary int, experts plan.Mixture) (*Text, error) {
 	texts, err := d.Of(salt, private)
 	if err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (d *Set) Open(own method.Trunk, salt string, private bool, vocabulary int, 
 }
 
 // wantSeconds returns the seconds of what a drafter wants of a row. It is measured once.
-func (d *Set) wantSeconds(i int, want forest.Want, vocabulary int) float64 {
+func (d *Methods) wantSeconds(i int, want forest.Want, vocabulary int) float64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.wants == nil {

@@ -25,7 +25,7 @@ func TestCheckRule(t *testing.T) {
 		{verify.Properties{Distributions: true, WithReplacement: true}, []string{"anything", "independent"}},
 		{verify.Properties{Distributions: true, WithReplacement: true, Chain: true}, []string{"anything", "draws", "independent", "a chain"}},
 	} {
-		d := &Set{Infos: []method.Info{{Name: "tested", Provides: c.brings}}}
+		d := &Methods{Infos: []method.Info{{Name: "tested", Provides: c.brings}}}
 		fits := map[string]bool{}
 		for _, name := range c.fits {
 			fits[name] = true

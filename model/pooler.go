@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Pool makes the embedding of a text of what was read of its tokens, which it is given in order. It is for one goroutine.
-type Pool struct {
+// Pooler makes the embedding of a text of what was read of its tokens, which it is given in order. It is for one goroutine.
+type Pooler struct {
 	Kind       Pooling
 	Tokens     int                 // of the text
 	Chosen     []int               // the tokens that count, ascending; nil: all
@@ -23,7 +23,7 @@ type Pool struct {
 }
 
 // count returns the number of tokens that count.
-func (p *Pool) count() int {
+func (p *Pooler) count() int {
 	if p.Chosen != nil {
 		return len(p.Chosen)
 	}
@@ -31,7 +31,7 @@ func (p *Pool) count() int {
 }
 
 // Add takes what was read of the next token. It returns no error.
-func (p *Pool) Add(row []float32) error {
+func (p *Pooler) Add(row []float32) error {
 	if p.seen++; p.Progress != nil {
 		p.Progress(p.seen, p.Tokens)
 	}
@@ -60,7 +60,7 @@ func (p *Pool) Add(row []float32) error {
 }
 
 // mean returns the mean of a token's vectors, summed in their order.
-func (p *Pool) mean(row []float32) []float32 {
+func (p *Pooler) mean(row []float32) []float32 {
 	width := len(row) / p.Layers
 	out := make([]float32, width)
 	for i := range out {
@@ -74,7 +74,7 @@ func (p *Pool) mean(row []float32) []float32 {
 }
 
 // Vectors returns the embedding: one vector, or with [PoolNone] one of each token. With unit, vectors that are not zero have length 1.
-func (p *Pool) Vectors(unit bool) [][]float32 {
+func (p *Pooler) Vectors(unit bool) [][]float32 {
 	if p.Kind == PoolMean {
 		mean := make([]float32, len(p.sum))
 		for i, v := range p.sum {

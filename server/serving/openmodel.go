@@ -19,8 +19,8 @@ import (
 	"grove/text/token"
 )
 
-// Host is an open model, and the answers that it computes. It is safe for concurrent use.
-type Host struct {
+// OpenModel is an open model, and the answers that it computes. It is safe for concurrent use.
+type OpenModel struct {
 	Name    string
 	Model   *grove.Model
 	Info    grove.Info
@@ -41,12 +41,12 @@ type Slot struct {
 	Generated int
 }
 
-func newHost(p *Pool, name string, m *grove.Model) *Host {
-	return &Host{Name: name, Model: m, Info: m.Info(), Created: time.Now(), pool: p}
+func newOpenModel(p *Pool, name string, m *grove.Model) *OpenModel {
+	return &OpenModel{Name: name, Model: m, Info: m.Info(), Created: time.Now(), pool: p}
 }
 
 // Template returns the template of conversations, nil where the model cannot answer any.
-func (h *Host) Template() *chat.Template {
+func (h *OpenModel) Template() *chat.Template {
 	t, err := h.Model.Templates().For(chat.Options{})
 	if err != nil {
 		return nil
@@ -55,7 +55,7 @@ func (h *Host) Template() *chat.Template {
 }
 
 // admit reserves n places, or refuses: there are as many as answers may be computed and queued.
-func (h *Host) admit(n int) error {
+func (h *OpenModel) admit(n int) error {
 	if h.pool.Ending() {
 		return wire.ErrStopping
 	}
@@ -67,32 +67,32 @@ func (h *Host) admit(n int) error {
 }
 
 // most is the number of places.
-func (h *Host) most() int64 { return int64(h.Info.Parallel + h.Info.Queue) }
+func (h *OpenModel) most() int64 { return int64(h.Info.Parallel + h.Info.Queue) }
 
 // release gives n places back.
-func (h *Host) release(n int) { h.places.Add(int64(-n)) }
+func (h *OpenModel) release(n int) { h.places.Add(int64(-n)) }
 
 // enter adds a text to the list of slots, and leave removes it.
-func (h *Host) enter(s *Slot) {
+func (h *OpenModel) enter(s *Slot) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.running = append(h.running, s)
 }
 
-func (h *Host) leave(s *Slot) {
+func (h *OpenModel) leave(s *Slot) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.running = slices.DeleteFunc(h.running, func(o *Slot) bool { return o == s })
 }
 
-func (h *Host) count(s *Slot) {
+func (h *OpenModel) count(s *Slot) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s.Generated++
 }
 
 // Slots returns the slots of the model: the texts that are computed, the oldest first, then free slots.
-func (h *Host) Slots() []Slot {
+func (h *OpenModel) Slots() []Slot {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	all := make([]Slot, h.Info.Parallel)
@@ -103,7 +103,7 @@ func (h *Host) Slots() []Slot {
 }
 
 // Requests returns the number of texts that are computed and of those that are queued.
-func (h *Host) Requests() (running, queued int) {
+func (h *OpenModel) Requests() (running, queued int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	running = min(len(h.running), h.Info.Parallel)
@@ -111,10 +111,10 @@ func (h *Host) Requests() (running, queued int) {
 }
 
 // Memory returns the bytes that the weights and the cache may take.
-func (h *Host) Memory() int { return h.Info.WeightBytes + h.Info.CacheBytes }
+func (h *OpenModel) Memory() int { return h.Info.WeightBytes + h.Info.CacheBytes }
 
 // Compute runs f, which computes embeddings or log-probabilities, as one answer among the others.
-func (h *Host) Compute(ctx context.Context, id string, f func(ctx context.Context) error) error {
+func (h *OpenModel) Compute(ctx context.Context, id string, f func(ctx context.Context) error) error {
 	if err := h.admit(1); err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func CauseOf(ctx context.Context, err error) error {
 }
 
 // Piece returns the text of a token, and its bytes, which need not be whole characters.
-func (h *Host) Piece(id token.ID) (text string, raw []byte) {
+func (h *OpenModel) Piece(id token.ID) (text string, raw []byte) {
 	raw, err := h.Model.Piece(id)
 	if err != nil {
 		return "", nil // not reached: the model drew the token from its vocabulary

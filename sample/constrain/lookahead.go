@@ -10,20 +10,20 @@ import (
 	"grove/sample/constrain/regex"
 )
 
-// An Ahead is a hidden Markov model of a model's texts, see [hmm.Model], and the tokens that an answer may have. Prompts are
+// A Lookahead is a hidden Markov model of a model's texts, see [hmm.Model], and the tokens that an answer may have. Prompts are
 // not healed beside it: the model knows no text that begins in the middle of a prompt.
-type Ahead struct {
+type Lookahead struct {
 	Model  *hmm.Model
 	Tokens int
 }
 
 // guide returns the automaton by which a spec of a kind looks ahead.
 func (spec *Spec) guide(kind string, v *Vocabulary) (*hmm.Automaton, error) {
-	if spec.Ahead.Model == nil || spec.Ahead.Tokens < 1 {
-		return nil, fmt.Errorf("constrain: Ahead has no model, or %d tokens; it needs both", spec.Ahead.Tokens)
+	if spec.Lookahead.Model == nil || spec.Lookahead.Tokens < 1 {
+		return nil, fmt.Errorf("constrain: Lookahead has no model, or %d tokens; it needs both", spec.Lookahead.Tokens)
 	}
 	if len(spec.Triggers) > 0 || spec.Thoughts {
-		return nil, errors.New("constrain: Ahead begins with the answer: there are no triggers or thoughts before it")
+		return nil, errors.New("constrain: Lookahead begins with the answer: there are no triggers or thoughts before it")
 	}
 	var machine hmm.Machine
 	switch kind {
@@ -42,11 +42,11 @@ func (spec *Spec) guide(kind string, v *Vocabulary) (*hmm.Automaton, error) {
 		}
 		machine = &expression{store: s, start: id}
 	default:
-		return nil, fmt.Errorf("constrain: Ahead with %s: only Regex, Choices and Automaton are finite automata", kind)
+		return nil, fmt.Errorf("constrain: Lookahead with %s: only Regex, Choices and Automaton are finite automata", kind)
 	}
-	a, err := hmm.Compile(v.trie, machine, spec.Ahead.Model, spec.Ahead.Tokens)
+	a, err := hmm.Compile(v.trie, machine, spec.Lookahead.Model, spec.Lookahead.Tokens)
 	if err != nil {
-		return nil, fmt.Errorf("constrain: Ahead: %w", err)
+		return nil, fmt.Errorf("constrain: Lookahead: %w", err)
 	}
 	return a, nil
 }
