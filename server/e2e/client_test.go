@@ -61,7 +61,7 @@ func serve(t *testing.T) string {
 	}
 	s := server.New(server.Config{Access: gate})
 	bytes := file(t)
-	err = s.Add(server.Source{Name: model, Open: func(context.Context, uint64) (*grove.Model, error) {
+	err = s.Add(server.Entry{Name: model, Open: func(context.Context, uint64) (*grove.Model, error) {
 		return grove.OpenBytes(bytes, grove.Options{Parallel: 2, Queue: 16, Threads: 1, Eager: true})
 	}})
 	if err != nil {

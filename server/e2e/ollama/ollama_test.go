@@ -44,7 +44,7 @@ func connectOllama(t *testing.T) *api.Client {
 		t.Fatal(err)
 	}
 	s := server.New(server.Config{Access: gate})
-	err = s.Add(server.Source{Name: model, Open: func(context.Context, uint64) (*grove.Model, error) {
+	err = s.Add(server.Entry{Name: model, Open: func(context.Context, uint64) (*grove.Model, error) {
 		return grove.OpenBytes(gopher.Model(), grove.Options{ChatTemplate: "chatml", Parallel: 2, Threads: 1})
 	}})
 	if err != nil {

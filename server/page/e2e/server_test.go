@@ -44,7 +44,7 @@ func open(t *testing.T, template string) *real {
 			t.Error(err)
 		}
 	})
-	err := s.Add(server.Source{Name: gopher.Name, Open: func(context.Context, uint64) (m *grove.Model, err error) {
+	err := s.Add(server.Entry{Name: gopher.Name, Open: func(context.Context, uint64) (m *grove.Model, err error) {
 		s.model, err = grove.OpenBytes(gopher.Model(), grove.Options{Parallel: 1, Eager: true, ChatTemplate: template})
 		return s.model, err
 	}})
