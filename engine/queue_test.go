@@ -221,7 +221,7 @@ func TestShortPromptsPass(t *testing.T) {
 		}
 	}
 	s := sequence(t, newEngine(t, engine.Config{}))
-	expect(t, s.SetTerms(engine.Terms{Priority: 11}), "engine: priority 11; it must be within -10 and 10", nil)
+	expect(t, s.SetTerms(engine.Terms{Priority: 11}), "engine: priority is 11; it must be from -10 to 10", nil)
 }
 
 // TestFaultIsItsOwn expects NaN in one sequence's rows to fail that sequence alone, also where guesses run.

@@ -40,8 +40,8 @@ type embedCommand struct {
 	Pooling    poolingName  `var:"GROVE_POOLING" placeholder:"HOW" help:"How the vectors of the tokens become one: mean, cls (the first), last, or none (one line for each token). Default: the pooling in the model's file, else mean for an encoder and last for any other model."`
 	Layers     flags.Places `name:"layer" placeholder:"LIST" help:"Layers whose streams are read, from 0, instead of the state behind the final norm: numbers and ranges, -1 or last is the last one; of several, the mean. Example: 4..7,last."`
 	Tokens     flags.Places `placeholder:"LIST" help:"Tokens that count for the pooling, from 0, as for --layer."`
-	Exit       int          `placeholder:"N" help:"Read the state that the model has without the layers behind the first N."`
-	Mask       string       `placeholder:"MASK" help:"What tokens see: causal (those before them), full (each other), or masks of layers, such as causal:0..11,full:12..last. Default: full for an encoder, causal for any other model, also in layers that are not named."`
+	Exit       int          `placeholder:"N" help:"Read the state that a model of the first N layers alone would have."`
+	Mask       string       `placeholder:"MASK" help:"Attention mask: causal (tokens see those before them), full (they see each other), or masks of layers, such as causal:0..11,full:12..last. Default: full for an encoder, causal for any other model, also in layers that are not named."`
 	Dimensions int          `var:"GROVE_DIMENSIONS" placeholder:"N" help:"Values of a vector, the first ones of the model's, for models that were trained for it. Default: all."`
 	Raw        bool         `var:"GROVE_RAW" help:"Write vectors as the model gives them, not scaled to length 1."`
 }

@@ -34,7 +34,7 @@ type runCommand struct {
 
 	Ahead string `placeholder:"FILE" help:"File of grove hmm, with which --regex or --choice looks ahead: legal texts that the model is likely to write are preferred."`
 
-	Heal bool `var:"GROVE_HEAL" help:"Let the end of the prompt, such as half a word or a blank, go on as a text does: up to four tokens are taken back, and the answer begins with their text."`
+	Heal bool `var:"GROVE_HEAL" help:"Heal the end of the prompt, such as half a word or a blank: up to four of its last tokens are drawn anew, and the answer begins with their text."`
 
 	PrefixLM bool `name:"prefix-lm" var:"GROVE_PREFIX_LM" help:"Let the tokens of the prompt see each other, for models that were trained as prefix LMs. The prompt must fit in a step."`
 
@@ -44,7 +44,7 @@ type runCommand struct {
 
 	Search string `placeholder:"NAME,OPTIONS" var:"GROVE_SEARCH" help:"Draw several answers and choose one, such as ffs,n=4 (see grove methods). The text comes when it is chosen; lossy."`
 
-	Prompt *string `name:"prompt" short:"p" placeholder:"TEXT" help:"The text to continue, for those who are used to a flag."`
+	Prompt *string `name:"prompt" short:"p" placeholder:"TEXT" help:"The text to continue, in place of the argument."`
 
 	bounded bool // -n is on the command line
 }

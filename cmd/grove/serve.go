@@ -328,7 +328,7 @@ func (c *serveCommand) open(n namedModel, memory uint64) (*grove.Model, error) {
 		return nil, err
 	}
 	for _, line := range m.Advice().Ignored {
-		c.logger(os.Stderr).Warn("what the model recommends is not used", "model", n.name, "reason", line)
+		c.logger(os.Stderr).Warn("a setting that the model recommends is not used", "model", n.name, "reason", line)
 	}
 	return m, nil
 }

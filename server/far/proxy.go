@@ -144,7 +144,7 @@ func (p *Proxy) Pass(x *driver.Request, local func() error) error {
 		p.mu.Lock()
 		p.totals.Local++
 		p.mu.Unlock()
-		x.Server.Log.WarnContext(x.R.Context(), "the near model answers", "error", err.Error())
+		x.Server.Log.WarnContext(x.R.Context(), "the far server cannot be used; the model here answers", "error", err.Error())
 		x.W.Header().Set(byHeader, "fallback")
 		x.R.Body = io.NopCloser(bytes.NewReader(body))
 		return local()

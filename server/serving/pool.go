@@ -296,7 +296,7 @@ func (p *Pool) unload(e *entry, since time.Time) error {
 	p.mu.Unlock()
 	err := h.Model.Close()
 	if err != nil {
-		p.config.Log.Error("closing a model", "model", e.Name, "error", err)
+		p.config.Log.Error("a model was not closed cleanly", "model", e.Name, "error", err)
 	} else {
 		p.config.Log.Info("model closed", "model", e.Name)
 	}

@@ -102,7 +102,7 @@ func (p *Pool) keep(c *access.Caller, r *Spec) (err error) {
 	var known *wire.Error
 	switch {
 	case err != nil && !errors.As(err, &known):
-		p.config.Log.Error("session", "key", c.Name(), "error", err)
+		p.config.Log.Error("a session cannot be opened", "key", c.Name(), "error", err)
 		return fmt.Errorf("%w: %w", grove.ErrSession, err)
 	case err != nil:
 		return err
@@ -258,7 +258,7 @@ func (j *Job) generate(i int, send func(Event) bool) (err error) {
 	}
 	for t, err := range g.Tokens() {
 		if errors.Is(err, grove.ErrSession) {
-			j.model.pool.config.Log.ErrorContext(j.ctx, "session", "model", j.model.Name, "error", err)
+			j.model.pool.config.Log.ErrorContext(j.ctx, "a session failed", "model", j.model.Name, "error", err)
 			if g.Stats().Finish != "" { // the answer is whole
 				j.unsaved = err
 				return nil

@@ -33,7 +33,7 @@ func TestReadmeMethods(t *testing.T) {
 		fmt.Fprintf(&table, "| `%s` | %s | %s | %s | %s | %s | %s |\n", i.Name, i.Paper, i.Grade, i.Kind, i.Needs, auto, pages[i.Name])
 	}
 	hold(t, "../../docs/methods/README.md", func(text string) string {
-		_, drafts, _ := strings.Cut(text, "\n## What each drafts\n")
+		_, drafts, _ := strings.Cut(text, "\n## Sources of drafts\n")
 		drafts, _, _ = strings.Cut(drafts, "\n## ")
 		for _, i := range method.All() {
 			if !strings.Contains(drafts, "`"+i.Name+"`") {

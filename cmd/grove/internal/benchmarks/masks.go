@@ -20,7 +20,7 @@ type masksCommand struct {
 	flags.JSON
 	flags.MemberOrder `set:"order=free"`
 
-	Against   string `placeholder:"PEER" enum:",llama.cpp" default:"" help:"Another engine to run the same through, schema by schema: llama.cpp, by its package for Node."`
+	Against   string `placeholder:"PEER" enum:",llama.cpp" default:"" help:"Another engine to measure on the same schemas: llama.cpp, by its package for Node."`
 	Package   string `placeholder:"DIR" help:"With --against: the folder in which node-llama-cpp was installed; without it, those of NODE_PATH, and the current one."`
 	Converter string `placeholder:"FILE" help:"With --against: a program that reads a schema from its standard input and writes llama.cpp's grammar; without it, what node-llama-cpp makes of schemas."`
 	File      string `arg:"" help:"Schemas in the layout of MaskBench, one JSON object a line with name, schema and tests; compressed by gzip or not."`

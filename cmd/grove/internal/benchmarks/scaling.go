@@ -30,7 +30,7 @@ type scalingCommand struct {
 	Simulate  bool        `help:"Predict the steps too, from the times of their parts on one thread."`
 	Drafter   string      `placeholder:"MODEL" help:"With --simulate: a model that drafts, or with --shape another shape; predict drafting before the steps and beside them, in place of the steps."`
 	Accepted  float64     `placeholder:"P" default:"0.8" help:"With --drafter: the probability that a draft is accepted where those before it are. Default: ${default}."`
-	Bandwidth *float64    `placeholder:"GB" help:"GB that the memory of the predicted machine gives in a second; without it, each thread reads as much as the second one here."`
+	Bandwidth *float64    `placeholder:"GB" help:"Memory bandwidth of the predicted machine, in GB/s; without it, each thread adds as much as the second thread of this machine."`
 }
 
 // maxSimulated is the largest number of threads of a prediction.

@@ -27,7 +27,7 @@ type serveCommand struct {
 	Concurrency  flags.Count   `placeholder:"N" help:"Requests at a time at most; 0: 8, or with --rate no limit."`
 	Rate         float64       `placeholder:"R" help:"Requests that begin in a second, at random times; 0: a request begins when another ends."`
 	PromptTokens flags.Count   `placeholder:"N" help:"Tokens of a made-up prompt, about; 0: a mix of 16 to 256."`
-	IgnoreEOS    bool          `name:"ignore-eos" help:"Ask for answers of their full length. Not every server supports it."`
+	IgnoreEOS    bool          `name:"ignore-eos" help:"Ask the server to ignore the end of texts, so that answers have their full length (ignore_eos). Not every server supports it."`
 	ExtraBody    string        `name:"extra-body" placeholder:"JSON" help:"Object whose fields are added to every request, such as {\"method\": \"off\"}, with which grove does not draft."`
 	Warmup       flags.Count   `placeholder:"N" default:"1" help:"Requests before the measurement. Default: ${default}."`
 	Timeout      time.Duration `placeholder:"TIME" default:"10m" help:"Time that a request may take. Default: ${default}."`
