@@ -51,7 +51,7 @@ func TestHistories(t *testing.T) { histories(t).Replay(t) }
 func TestRandomHistories(t *testing.T) {
 	n := 60
 	if os.Getenv("GROVE_LONG") != "" {
-		n = 5000
+		n = 1000
 	}
 	histories(t).Check(t, n)
 }

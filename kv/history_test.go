@@ -41,7 +41,7 @@ func TestHistories(t *testing.T) { histories.Replay(t) }
 func TestRandomHistories(t *testing.T) {
 	n := 250
 	if os.Getenv("GROVE_LONG") != "" {
-		n = 5000
+		n = 2000
 	}
 	histories.Check(t, n)
 }
