@@ -1,7 +1,6 @@
 package methodtest
 
 import (
-	"bytes"
 	"math/rand/v2"
 	"testing"
 
@@ -11,7 +10,6 @@ import (
 	"grove/model/synthetic"
 	"grove/sample"
 	"grove/text/token"
-	"grove/weights/gguf"
 	"grove/weights/tensor"
 )
 
@@ -23,19 +21,7 @@ func (l *lab) copier() model.Model {
 	if err != nil {
 		l.tb.Fatal(err)
 	}
-	var b bytes.Buffer
-	if err := gguf.Write(&b, metadata, tensors); err != nil {
-		l.tb.Fatal(err)
-	}
-	file, err := gguf.Parse(b.Bytes())
-	if err != nil {
-		l.tb.Fatal(err)
-	}
-	m, err := model.Open(file, l.pool, model.Options{})
-	if err != nil {
-		l.tb.Fatal(err)
-	}
-	return m
+	return l.open(metadata, tensors)
 }
 
 // TestCopying has a text copied, which methods that draft from texts find in the source: most of each round's drafts are accepted.

@@ -155,6 +155,11 @@ func (l *lab) louder(s modeltest.Spec, factor float32) model.Model {
 			l.tb.Fatal(err)
 		}
 	}
+	return l.open(metadata, tensors)
+}
+
+// open returns the model that a file of the metadata and tensors has.
+func (l *lab) open(metadata []gguf.KV, tensors []tensor.View) model.Model {
 	var b bytes.Buffer
 	if err := gguf.Write(&b, metadata, tensors); err != nil {
 		l.tb.Fatal(err)
