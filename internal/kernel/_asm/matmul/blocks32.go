@@ -127,7 +127,8 @@ func (t *blockTile) row32(k type32, r int, acc pair, d, sum matrix) steps {
 			}
 		}}
 	}
-	return steps{integers, func() { floats(); scales() }, func() {
+	return steps{integers, floats, func() {
+		scales()
 		for v := range acc {
 			VFMADD213PS(t.chain(r, v), scale[v], acc[v])
 		}
