@@ -32,7 +32,11 @@ func (l *Loader) identify() {
 	io.WriteString(h, named)
 	for _, t := range l.file.Tensors {
 		fmt.Fprintln(h, t.Name, t.Type, t.Shape)
-		h.Write(t.Data[:min(len(t.Data), 64)])
+		first := t.Data[:min(len(t.Data), 64)]
+		h.Write(first)
+		if !l.weights.Keep {
+			l.file.Release(first)
+		}
 	}
 	l.info.SampleDigest = string(h.Sum(nil))
 }

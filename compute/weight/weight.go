@@ -229,6 +229,9 @@ func (w *Store) Vector(v tensor.View) (Vector, error) {
 	} else if err := tensor.Unpack(v.Type, f, v.Data); err != nil {
 		return Vector{}, fmt.Errorf("weight: %s: %w", tensor.Label(v.Name), err)
 	}
+	if w.release != nil && !w.Keep {
+		w.release(v.Data)
+	}
 	w.bytes += 4 * len(f)
 	return Vector{F: f}, nil
 }

@@ -80,18 +80,18 @@ func (m *Map) Stamp() (stamp string, changed time.Time, err error) {
 	return stampOf(m.file)
 }
 
-// Release tells the system that the whole pages inside b, a part of Data, are not needed soon, so
-// that they stop counting as this process's memory. The bytes stay valid and are read from the file
-// again when touched. It is a hint: a slice of other memory is ignored, and errors are too.
+// mapped is the most that Linux maps, at a multiple of it in the file, when a byte is read: a large page of its cache.
+const mapped = 2 << 20
+
+// Release tells the system that b, a part of Data, is not needed soon, so that its pages stop counting as this process's
+// memory, and with them the pages around b that the system mapped together with them. The bytes stay valid and are read
+// from the file again when touched. It is a hint: a slice of other memory is ignored, and errors are too.
 func (m *Map) Release(b []byte) {
 	s := span{addr(m.data), uintptr(len(m.data))}
-	if at, ok := s.find(addr(b)); ok && len(b) <= len(m.data)-at {
-		page := os.Getpagesize()
-		from := (at + page - 1) / page * page
-		to := (at + len(b)) / page * page
-		if from < to {
-			release(m.data[from:to])
-		}
+	if at, ok := s.find(addr(b)); ok && len(b) > 0 && len(b) <= len(m.data)-at {
+		from := at / mapped * mapped
+		to := min(len(m.data), (at+len(b)+mapped-1)/mapped*mapped)
+		release(m.data[from:to])
 	}
 }
 
