@@ -24,8 +24,8 @@ var logits = forest.Want{Logits: true}
 var archs = []modeltest.Spec{
 	{Arch: "llama"}, {Arch: "llama", Tied: true}, {Arch: "gemma3", Layers: 7}, {Arch: "qwen3moe"},
 	{Arch: "gemma2"}, {Arch: "gpt2"}, {Arch: "olmo2"}, {Arch: "phi3"}, {Arch: "qwen2"}, {Arch: "starcoder2"}, {Arch: "gpt-oss"},
-	{Arch: "gemma3n"}, {Arch: "gemma4", Experts: 4, Used: 2},
-	{Arch: "deepseek2", Size: 64, Latent: synthetic.Latent{QRank: 64, Rope: 32, Dense: 1, Shared: 1}},
+	{Arch: "gemma3n"}, {Arch: "gemma4", Experts: 4, ExpertsPerToken: 2},
+	{Arch: "deepseek2", KeySize: 64, Latent: synthetic.Latent{QRank: 64, Rope: 32, Dense: 1, Shared: 1}},
 }
 
 func text(n int) []token.ID {

@@ -34,7 +34,7 @@ type Router = route.Router
 // logit that is not finite fails the step.
 func (x *Exec) Route(logits Buf, c *Router) *Routing {
 	r := &x.routing
-	n, experts, used := logits.rows, logits.width, c.Used
+	n, experts, used := logits.rows, logits.width, c.ExpertsPerToken
 	r.chosen, r.weights, r.first = grow(r.chosen, n*used), grow(r.weights, n*used), grow(r.first, n+1)
 	if _, finite := kernel.MaxAbsFinite(logits.f[:n*experts]); !finite {
 		// The softmax of the chosen experts would hide it in another.

@@ -17,7 +17,7 @@ func routed(used int, rows ...[]float32) (*Exec, *Routing) {
 	for _, r := range rows {
 		b.f = append(b.f, r...)
 	}
-	return x, x.Route(b, &Router{Used: used, Norm: true})
+	return x, x.Route(b, &Router{ExpertsPerToken: used, Norm: true})
 }
 
 func TestRouteChoice(t *testing.T) {

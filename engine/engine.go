@@ -100,7 +100,7 @@ func New(m model.Model, pool *par.Pool, c Config) (*Engine, error) {
 	e := &Engine{pool: pool, vocab: info.Vocabulary, limits: memory.Limits{Drafts: c.Drafts, Texts: c.Drafting, Bytes: c.DraftBytes}}
 	e.steps.Init(step.Config{
 		Model: m, Cache: cache, Exec: compute.NewExec(cache, pool, info.Width, c.Chunk),
-		Experts: plan.Mixture{Layers: info.Mixtures, Experts: info.Experts, Used: info.ExpertsPerToken},
+		Experts: plan.Mixture{Layers: info.Mixtures, Experts: info.Experts, ExpertsPerToken: info.ExpertsPerToken},
 		Chunk:   c.Chunk, Seqs: c.Seqs, MaxOpen: c.Seqs + c.Queue,
 	})
 	if err := e.openEncoder(c); err != nil {

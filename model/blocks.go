@@ -275,7 +275,7 @@ func (l *Loader) Experts(s Hyperparameters, layer, ffn int) Experts {
 	}
 	e := Experts{
 		Router: l.Projection(name("ffn_gate_inp"), s.Experts, s.Width),
-		Choice: compute.Router{Used: s.ExpertsPerToken, Norm: true},
+		Choice: compute.Router{ExpertsPerToken: s.ExpertsPerToken, Norm: true},
 		Down:   stack("ffn_down_exps", s.Width, ffn),
 		joined: l.Has(name("ffn_gate_up_exps.weight")),
 	}
@@ -308,7 +308,7 @@ func (l *Loader) SharedExpert(s Hyperparameters, layer, ffn int) Experts {
 		return p
 	}
 	return Experts{
-		Router: l.Projection(name("ffn_gate_inp"), 1, s.Width), Choice: compute.Router{Used: 1, Sigmoid: true},
+		Router: l.Projection(name("ffn_gate_inp"), 1, s.Width), Choice: compute.Router{ExpertsPerToken: 1, Sigmoid: true},
 		Gate: stack("ffn_gate", ffn, s.Width), Up: stack("ffn_up", ffn, s.Width), Down: stack("ffn_down", s.Width, ffn),
 	}
 }
@@ -317,7 +317,7 @@ func (l *Loader) SharedExpert(s Hyperparameters, layer, ffn int) Experts {
 func (l *Loader) Router(s Hyperparameters) compute.Router {
 	const unset, softmax, sigmoid = 0, 1, 2
 	r := compute.Router{
-		Used: s.ExpertsPerToken, Norm: l.BoolOr("expert_weights_norm", false), Scale: float32(l.RangeOr("expert_weights_scale", 1, 0, 1e4)),
+		ExpertsPerToken: s.ExpertsPerToken, Norm: l.BoolOr("expert_weights_norm", false), Scale: float32(l.RangeOr("expert_weights_scale", 1, 0, 1e4)),
 		Groups: l.CountOr("expert_group_count", 0, 0, s.Experts), GroupsUsed: l.CountOr("expert_group_used_count", 0, 0, s.Experts),
 	}
 	switch f := l.CountOr("expert_gating_func", unset, 0, 1<<16); f {
@@ -329,8 +329,8 @@ func (l *Loader) Router(s Hyperparameters) compute.Router {
 	}
 	if r.Groups > 1 && l.err == nil {
 		size := s.Experts / r.Groups
-		if s.Experts%r.Groups != 0 || r.GroupsUsed < 1 || r.GroupsUsed > r.Groups || r.Used > r.GroupsUsed*size {
-			l.fail("%d experts of a row from %d of %d groups; %d experts must divide into the groups, and the used groups must hold the row's experts", r.Used, r.GroupsUsed, r.Groups, s.Experts)
+		if s.Experts%r.Groups != 0 || r.GroupsUsed < 1 || r.GroupsUsed > r.Groups || r.ExpertsPerToken > r.GroupsUsed*size {
+			l.fail("%d experts of a row from %d of %d groups; %d experts must divide into the groups, and the used groups must hold the row's experts", r.ExpertsPerToken, r.GroupsUsed, r.Groups, s.Experts)
 		}
 	}
 	return r

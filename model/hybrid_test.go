@@ -16,7 +16,7 @@ import (
 // TestHybridRefusals spoils one thing of a file with recurrent layers and expects the message that names it.
 func TestHybridRefusals(t *testing.T) {
 	mamba, mamba2, jamba := modeltest.Spec{Arch: "mamba"}, modeltest.Spec{Arch: "mamba2"}, modeltest.Spec{Arch: "jamba"}
-	falcon, granite := modeltest.Spec{Arch: "falcon-h1"}, modeltest.Spec{Arch: "granitehybrid", Experts: 4, Used: 2}
+	falcon, granite := modeltest.Spec{Arch: "falcon-h1"}, modeltest.Spec{Arch: "granitehybrid", Experts: 4, ExpertsPerToken: 2}
 	nemotron := modeltest.Spec{Arch: "nemotron_h_moe", Scan: synthetic.Scan{Narrow: 32}}
 	samba := modeltest.Spec{Arch: "sambay"}
 	tests := []struct {
@@ -113,7 +113,7 @@ func TestMixtures(t *testing.T) {
 		spec modeltest.Spec
 		want int
 	}{
-		{modeltest.Spec{Arch: "jamba", Layers: 6, Experts: 4, Used: 2}, 3},
+		{modeltest.Spec{Arch: "jamba", Layers: 6, Experts: 4, ExpertsPerToken: 2}, 3},
 		{modeltest.Spec{Arch: "nemotron_h_moe", Layers: 6}, 2},
 		{modeltest.Spec{Arch: "qwen3moe"}, 3},
 		{modeltest.Spec{Arch: "granitehybrid"}, 0},

@@ -282,7 +282,7 @@ func TestRefusals(t *testing.T) {
 			"model: qwen35.attention.recurrent_layers is [1]bool; it must be a bool or 0 or 1 for each of 3 layers"},
 		{"a gate of another width", modeltest.Spec{Arch: "qwen35"}, setTensor("blk.2.attn_q.weight", tensor.F32, 128, 64),
 			`model: tensor "blk.2.attn_q.weight" has shape [128 64]; the hyperparameters require [256 64]`},
-		{"no taps", modeltest.Spec{Arch: "kimi-linear", Experts: 6, Used: 2}, set("kimi-linear.ssm.conv_kernel", uint32(1)),
+		{"no taps", modeltest.Spec{Arch: "kimi-linear", Experts: 6, ExpertsPerToken: 2}, set("kimi-linear.ssm.conv_kernel", uint32(1)),
 			"model: kimi-linear.ssm.conv_kernel is 1; it must be 2 to 64"},
 		{"clamps that are negative", modeltest.Spec{Arch: "step35"}, setValue("step35.swiglu_clamp_exp", gguf.ArrayOf([]float32{0, -1, 0})),
 			"model: value 1 of step35.swiglu_clamp_exp is -1; it must be 0 or more"},
@@ -365,7 +365,7 @@ func TestAccepted(t *testing.T) {
 	}{
 		{"heads of keys missing", modeltest.Spec{KVHeads: 4}, without("llama.attention.head_count_kv"),
 			func(i *model.Info) bool { return i.Layers[2].KVHeads == 4 }},
-		{"head sizes missing", modeltest.Spec{Size: 16}, both(without("llama.attention.key_length"), without("llama.attention.value_length"),
+		{"head sizes missing", modeltest.Spec{KeySize: 16}, both(without("llama.attention.key_length"), without("llama.attention.value_length"),
 			without("llama.rope.dimension_count")), func(i *model.Info) bool { return i.Layers[0].KeySize == 16 }},
 		{"hyperparameters as uint64", llama, set("llama.context_length", uint64(77)), func(i *model.Info) bool { return i.Context == 77 }},
 		{"no token list", llama, without("tokenizer.ggml.tokens"), func(i *model.Info) bool { return i.Vocabulary == 48 }},

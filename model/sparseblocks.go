@@ -15,7 +15,7 @@ type Blocks struct {
 	eps      float32
 }
 
-// Blocks loads the block of a layer, whose blocks have ffn inner values. s.Used is about how many a row has gates for; predictions of
+// Blocks loads the block of a layer, whose blocks have ffn inner values. s.ExpertsPerToken is about how many a row has gates for; predictions of
 // what steps take use it, and nothing else.
 func (l *Loader) Blocks(s Hyperparameters, layer, ffn int) Blocks {
 	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }

@@ -8,9 +8,9 @@ import (
 	"grove/internal/kernel"
 )
 
-// Router describes how rows choose and weigh experts. Fields other than Used may be zero. It is read-only and safe for concurrent use.
+// Router describes how rows choose and weigh experts. Fields other than ExpertsPerToken may be zero. It is read-only and safe for concurrent use.
 type Router struct {
-	Used               int           // experts of a row
+	ExpertsPerToken    int           // experts of a row
 	Sigmoid            bool          // an expert's affinity is the sigmoid of its logit; otherwise the softmax among all
 	Norm               bool          // weights are shares among the chosen; otherwise affinities
 	Scale              float32       // multiplies the weights; 0: 1
@@ -30,7 +30,7 @@ func grow(s []float32, n int) []float32 {
 	return s[:n]
 }
 
-// Choose writes the experts of a row by rank, ties to the lowest number, and their weights, c.Used of each, from one logit for each expert. It
+// Choose writes the experts of a row by rank, ties to the lowest number, and their weights, c.ExpertsPerToken of each, from one logit for each expert. It
 // always finds enough, as a NaN is never larger.
 func (c *Router) Choose(s *Scratch, chosen []int32, weights, logits []float32) {
 	s.order = grow(s.order, len(logits))

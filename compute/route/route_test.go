@@ -11,7 +11,7 @@ import (
 
 // choose returns the experts of one row, and their weights.
 func choose(c Router, logits ...float32) (chosen []int32, weights []float32) {
-	chosen, weights = make([]int32, c.Used), make([]float32, c.Used)
+	chosen, weights = make([]int32, c.ExpertsPerToken), make([]float32, c.ExpertsPerToken)
 	c.Choose(&Scratch{}, chosen, weights, logits)
 	return chosen, weights
 }
@@ -32,18 +32,18 @@ func TestRouter(t *testing.T) {
 		want   []int32
 		weight func(e int) float64
 	}{
-		{"softmax", Router{Used: 3}, []int32{3, 4, 6}, soft},
-		{"softmax, scaled", Router{Used: 2, Scale: 2.5}, []int32{3, 4}, func(e int) float64 { return 2.5 * soft(e) }},
-		{"softmax among the chosen", Router{Used: 2, Norm: true}, []int32{3, 4}, func(e int) float64 { return soft(e) / (soft(3) + soft(4)) }},
-		{"softmax with a bias", Router{Used: 2, Bias: bias}, []int32{1, 3}, soft},
-		{"softmax with a bias among the chosen", Router{Used: 2, Bias: bias, Norm: true}, []int32{1, 3},
+		{"softmax", Router{ExpertsPerToken: 3}, []int32{3, 4, 6}, soft},
+		{"softmax, scaled", Router{ExpertsPerToken: 2, Scale: 2.5}, []int32{3, 4}, func(e int) float64 { return 2.5 * soft(e) }},
+		{"softmax among the chosen", Router{ExpertsPerToken: 2, Norm: true}, []int32{3, 4}, func(e int) float64 { return soft(e) / (soft(3) + soft(4)) }},
+		{"softmax with a bias", Router{ExpertsPerToken: 2, Bias: bias}, []int32{1, 3}, soft},
+		{"softmax with a bias among the chosen", Router{ExpertsPerToken: 2, Bias: bias, Norm: true}, []int32{1, 3},
 			func(e int) float64 { return soft(e) / (soft(1) + soft(3)) }},
-		{"groups by their best", Router{Used: 2, Groups: 4, GroupsUsed: 1}, []int32{3, 2}, soft},
-		{"sigmoid", Router{Used: 2, Sigmoid: true}, []int32{3, 4}, sig},
-		{"sigmoid, shares, bias, scale", Router{Used: 2, Sigmoid: true, Norm: true, Bias: bias, Scale: 2}, []int32{1, 3},
+		{"groups by their best", Router{ExpertsPerToken: 2, Groups: 4, GroupsUsed: 1}, []int32{3, 2}, soft},
+		{"sigmoid", Router{ExpertsPerToken: 2, Sigmoid: true}, []int32{3, 4}, sig},
+		{"sigmoid, shares, bias, scale", Router{ExpertsPerToken: 2, Sigmoid: true, Norm: true, Bias: bias, Scale: 2}, []int32{1, 3},
 			func(e int) float64 { return 2 * sig(e) / (sig(1) + sig(3)) }},
-		{"groups by their two best", Router{Used: 2, Sigmoid: true, Groups: 2, GroupsUsed: 1}, []int32{4, 6}, sig},
-		{"groups of one", Router{Used: 2, Sigmoid: true, Groups: 8, GroupsUsed: 2}, []int32{3, 4}, sig},
+		{"groups by their two best", Router{ExpertsPerToken: 2, Sigmoid: true, Groups: 2, GroupsUsed: 1}, []int32{4, 6}, sig},
+		{"groups of one", Router{ExpertsPerToken: 2, Sigmoid: true, Groups: 8, GroupsUsed: 2}, []int32{3, 4}, sig},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestRouter(t *testing.T) {
 // TestRouterExtremes expects finite weights where every affinity is 0.
 func TestRouterExtremes(t *testing.T) {
 	logits := []float32{-3e38, -2e38, -2.5e38}
-	for _, c := range []Router{{Used: 2, Sigmoid: true, Norm: true}, {Used: 2, Norm: true}, {Used: 2}, {Used: 2, Sigmoid: true}} {
+	for _, c := range []Router{{ExpertsPerToken: 2, Sigmoid: true, Norm: true}, {ExpertsPerToken: 2, Norm: true}, {ExpertsPerToken: 2}, {ExpertsPerToken: 2, Sigmoid: true}} {
 		_, weights := choose(c, logits...)
 		for _, w := range weights {
 			if !(w >= 0 && w <= 1) {
@@ -100,7 +100,7 @@ func TestSparseMixer(t *testing.T) {
 		{"ties", 0.02, []float32{3, 3, 3, 1}, []int32{0, 1}, []float64{1. / 3, 0.5}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			chosen, weights := choose(Router{Used: 2, Near: tt.near}, tt.logits...)
+			chosen, weights := choose(Router{ExpertsPerToken: 2, Near: tt.near}, tt.logits...)
 			if d := cmp.Diff(tt.want, chosen); d != "" {
 				t.Fatalf("experts (-want +got):\n%s", d)
 			}

@@ -194,7 +194,7 @@ func (p *Throughput) Rate() float64 {
 }
 
 // Mixture predicts how many experts rows touch.
-type Mixture struct{ Layers, Experts, Used int }
+type Mixture struct{ Layers, Experts, ExpertsPerToken int }
 
 // Touched is the number of different experts that rows choose in all layers, if each chooses by itself.
 func (m Mixture) Touched(rows int) int {
@@ -203,7 +203,7 @@ func (m Mixture) Touched(rows int) int {
 	}
 	missed := 1.0
 	for range rows {
-		missed *= 1 - float64(m.Used)/float64(m.Experts)
+		missed *= 1 - float64(m.ExpertsPerToken)/float64(m.Experts)
 	}
 	return int(float64(m.Layers*m.Experts)*(1-missed) + 0.5)
 }

@@ -28,8 +28,8 @@ type decoderLayer struct {
 	mlp      model.MLP      // without experts; of a mixture: the shared experts, if any
 	plain    model.PlainMLP // instead of mlp, where there is an activation
 	activate func(x *compute.Exec, a compute.Buf) compute.Buf
-	experts  model.Experts                                    // of a mixture; otherwise Choice.Used is 0
-	shared   model.Experts                                    // one expert that every row runs and weighs; otherwise Choice.Used is 0
+	experts  model.Experts                                    // of a mixture; otherwise Choice.ExpertsPerToken is 0
+	shared   model.Experts                                    // one expert that every row runs and weighs; otherwise Choice.ExpertsPerToken is 0
 	ffn      func(x *compute.Exec, h compute.Buf) compute.Buf // instead of these, where it is not nil
 	postFFN  compute.Vector                                   // norm of what mlp gives; empty: none
 }
@@ -94,10 +94,10 @@ func (m *decoder) Forward(x *compute.Exec) {
 func (m *decoder) run(x *compute.Exec, l *decoderLayer, stream compute.Buf) compute.Buf {
 	stream = m.add(x, stream, l.attn.Forward(x, x.RMSNorm(stream, l.attnNorm, m.hparams.Eps)), l.postAttn)
 	h := x.RMSNorm(stream, l.ffnNorm, m.hparams.Eps)
-	if l.experts.Choice.Used > 0 {
+	if l.experts.Choice.ExpertsPerToken > 0 {
 		stream = m.add(x, stream, l.experts.Silu(x, h), compute.Vector{})
 	}
-	if l.shared.Choice.Used > 0 {
+	if l.shared.Choice.ExpertsPerToken > 0 {
 		stream = m.add(x, stream, l.shared.Silu(x, h), compute.Vector{})
 	}
 	if l.mlp.Loaded() {

@@ -117,7 +117,7 @@ func (m *deepseek2) Forward(x *compute.Exec) {
 func (m *deepseek2) run(x *compute.Exec, l *deepseek2Layer, stream compute.Buf) compute.Buf {
 	stream = x.AddScaled(stream, m.scales.block, l.attn.Forward(x, x.RMSNorm(stream, l.attnNorm, m.hparams.Eps)))
 	h := x.RMSNorm(stream, l.ffnNorm, m.hparams.Eps)
-	if l.experts.Choice.Used > 0 {
+	if l.experts.Choice.ExpertsPerToken > 0 {
 		stream = x.AddScaled(stream, m.scales.block, l.experts.Silu(x, h))
 	}
 	if l.mlp.GateUp != nil {

@@ -47,7 +47,7 @@ func openLlama4(l *model.Loader) model.Model {
 			return layer
 		}
 		layer.experts = l.Experts(s, i, ffn)
-		layer.experts.Choice = compute.Router{Used: s.ExpertsPerToken, Sigmoid: true}
+		layer.experts.Choice = compute.Router{ExpertsPerToken: s.ExpertsPerToken, Sigmoid: true}
 		layer.experts.WeighInputs = true
 		layer.mlp = l.SharedMLP(s, i, ffn)
 		return layer

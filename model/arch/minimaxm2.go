@@ -17,7 +17,7 @@ func openMiniMaxM2(l *model.Loader) model.Model {
 	s := l.Hyperparameters()
 	needExperts(l, s)
 	ffn := l.Count("expert_feed_forward_length", 1, 1<<18)
-	router := compute.Router{Used: s.ExpertsPerToken, Norm: true, Sigmoid: l.CountOr("expert_gating_func", sigmoid, softmax, sigmoid) == sigmoid}
+	router := compute.Router{ExpertsPerToken: s.ExpertsPerToken, Norm: true, Sigmoid: l.CountOr("expert_gating_func", sigmoid, softmax, sigmoid) == sigmoid}
 	rope := l.Rope(s, true)
 	return openDecoder(l, s, func(i int) decoderLayer {
 		name := func(t string) string { return fmt.Sprintf("blk.%d.%s", i, t) }

@@ -19,7 +19,7 @@ func openPhiMoE(l *model.Loader) model.Model {
 func loadPhiMoE(l *model.Loader, router compute.Router) *centered {
 	s := l.Hyperparameters()
 	needExperts(l, s)
-	if router.Used = s.ExpertsPerToken; s.ExpertsPerToken != 2 {
+	if router.ExpertsPerToken = s.ExpertsPerToken; s.ExpertsPerToken != 2 {
 		l.Fail("%s.expert_used_count is %d; it must be 2", l.Info().Arch, s.ExpertsPerToken)
 	}
 	l.Windows(l.CountOr("attention.sliding_window", 0, 0, 1<<24), 0)

@@ -30,7 +30,7 @@ const copierMarks = 2
 func (c Copier) Parts() ([]gguf.KV, []tensor.View, error) {
 	c.Code, c.Layers, c.FFN = cmp.Or(c.Code, 128), cmp.Or(c.Layers, 1), cmp.Or(c.FFN, 32)
 	metadata, tensors, err := Spec{
-		Arch: "t5", Seed: 3, Layers: c.Layers, Width: 2 * c.Code, Heads: 1, KVHeads: 1, Size: c.Code, FFN: c.FFN, Vocab: c.Vocab, Context: c.Context, Type: c.Type, Vocabulary: c.Vocabulary,
+		Arch: "t5", Seed: 3, Layers: c.Layers, Width: 2 * c.Code, Heads: 1, KVHeads: 1, KeySize: c.Code, FFN: c.FFN, Vocab: c.Vocab, Context: c.Context, Type: c.Type, Vocabulary: c.Vocabulary,
 	}.Parts()
 	if err != nil {
 		return nil, nil, err

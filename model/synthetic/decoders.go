@@ -62,7 +62,7 @@ func (b *builder) decoder(t traits) {
 
 func (b *builder) attention(at func(string) string, t traits) {
 	s := b.spec
-	q, k, v := s.Heads*s.Size, s.KVHeads*s.Size, s.KVHeads*s.Value
+	q, k, v := s.Heads*s.KeySize, s.KVHeads*s.KeySize, s.KVHeads*s.ValueSize
 	if t.fused {
 		b.matrix(at("attn_qkv.weight"), q+k+v, s.Width)
 	} else {
@@ -70,7 +70,7 @@ func (b *builder) attention(at func(string) string, t traits) {
 		b.matrix(at("attn_k.weight"), k, s.Width)
 		b.matrix(at("attn_v.weight"), v, s.Width)
 	}
-	b.matrix(at("attn_output.weight"), s.Width, s.Heads*s.Value)
+	b.matrix(at("attn_output.weight"), s.Width, s.Heads*s.ValueSize)
 	if t.biases {
 		b.bias(at("attn_q.bias"), q)
 		b.bias(at("attn_k.bias"), k)
@@ -78,8 +78,8 @@ func (b *builder) attention(at func(string) string, t traits) {
 	}
 	switch {
 	case t.headNorms:
-		b.vector(at("attn_q_norm.weight"), s.Size)
-		b.vector(at("attn_k_norm.weight"), s.Size)
+		b.vector(at("attn_q_norm.weight"), s.KeySize)
+		b.vector(at("attn_k_norm.weight"), s.KeySize)
 	case t.wideNorms:
 		b.vector(at("attn_q_norm.weight"), q)
 		b.vector(at("attn_k_norm.weight"), k)
@@ -102,9 +102,9 @@ func (b *builder) longRope() {
 // rotated returns how many values of a head rotate: three quarters of Phi 4's.
 func (s Spec) rotated() int {
 	if s.Arch == "phi3" {
-		return s.Size / 8 * 6
+		return s.KeySize / 8 * 6
 	}
-	return s.Size
+	return s.KeySize
 }
 
 // starCoder2 adds the layers that StarCoder 2 and GPT-2 share.
@@ -112,7 +112,7 @@ func (b *builder) starCoder2() {
 	s := b.spec
 	b.ends()
 	b.bias("output_norm.bias", s.Width)
-	q, k := s.Heads*s.Size, s.KVHeads*s.Size
+	q, k := s.Heads*s.KeySize, s.KVHeads*s.KeySize
 	for l := range s.Layers {
 		name := layerOf(l)
 		b.layerNorm(name("attn_norm"))

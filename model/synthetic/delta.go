@@ -50,7 +50,7 @@ func (b *builder) qwenDelta() {
 		b.set("ssm."+key, uint32(n))
 	}
 	b.set("full_attention_interval", uint32(c.Period))
-	b.set("rope.dimension_count", uint32(s.Size/2))
+	b.set("rope.dimension_count", uint32(s.KeySize/2))
 	if s.Experts > 0 {
 		b.set("expert_shared_feed_forward_length", uint32(s.FFN))
 	}
@@ -81,12 +81,12 @@ func (b *builder) qwenFeed(name func(string) string) {
 // gatedAttention adds attention whose queries are followed by gates.
 func (b *builder) gatedAttention(name func(string) string) {
 	s := b.spec
-	b.matrix(name("attn_q.weight"), 2*s.Heads*s.Size, s.Width)
-	b.matrix(name("attn_k.weight"), s.KVHeads*s.Size, s.Width)
-	b.matrix(name("attn_v.weight"), s.KVHeads*s.Size, s.Width)
-	b.matrix(name("attn_output.weight"), s.Width, s.Heads*s.Size)
-	b.vector(name("attn_q_norm.weight"), s.Size)
-	b.vector(name("attn_k_norm.weight"), s.Size)
+	b.matrix(name("attn_q.weight"), 2*s.Heads*s.KeySize, s.Width)
+	b.matrix(name("attn_k.weight"), s.KVHeads*s.KeySize, s.Width)
+	b.matrix(name("attn_v.weight"), s.KVHeads*s.KeySize, s.Width)
+	b.matrix(name("attn_output.weight"), s.Width, s.Heads*s.KeySize)
+	b.vector(name("attn_q_norm.weight"), s.KeySize)
+	b.vector(name("attn_k_norm.weight"), s.KeySize)
 }
 
 // kimiLinear adds Kimi Linear: every third layer attends.
@@ -120,8 +120,8 @@ func (b *builder) kimiLinear() {
 	b.set("attention.key_length", uint32(a.Rank+a.Rope))
 	b.set("attention.value_length", uint32(a.Rank))
 	b.set("attention.kv_lora_rank", uint32(a.Rank))
-	b.set("attention.key_length_mla", uint32(s.Size))
-	b.set("attention.value_length_mla", uint32(s.Value))
+	b.set("attention.key_length_mla", uint32(s.KeySize))
+	b.set("attention.value_length_mla", uint32(s.ValueSize))
 	b.set("rope.dimension_count", uint32(a.Rope))
 	b.set("kda.head_dim", uint32(deltaSize))
 	b.set("ssm.conv_kernel", uint32(deltaTaps))

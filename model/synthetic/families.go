@@ -101,10 +101,10 @@ func (b *builder) gptOSS() {
 	for l := range s.Layers {
 		name := layerOf(l)
 		b.vector(name("attn_norm.weight"), s.Width)
-		b.linear(name("attn_q"), s.Heads*s.Size, s.Width)
-		b.linear(name("attn_k"), s.KVHeads*s.Size, s.Width)
-		b.linear(name("attn_v"), s.KVHeads*s.Size, s.Width)
-		b.linear(name("attn_output"), s.Width, s.Heads*s.Size)
+		b.linear(name("attn_q"), s.Heads*s.KeySize, s.Width)
+		b.linear(name("attn_k"), s.KVHeads*s.KeySize, s.Width)
+		b.linear(name("attn_v"), s.KVHeads*s.KeySize, s.Width)
+		b.linear(name("attn_output"), s.Width, s.Heads*s.KeySize)
 		b.spread(name("attn_sinks.weight"), 2, s.Heads)
 		b.vector(name("post_attention_norm.weight"), s.Width)
 		b.floats(name("ffn_gate_inp.weight"), tensor.F32, s.Experts, s.Width)
@@ -146,10 +146,10 @@ func (b *builder) phiMoE() {
 		name := layerOf(l)
 		b.layerNorm(name("attn_norm"))
 		b.layerNorm(name("ffn_norm"))
-		b.linear(name("attn_q"), s.Heads*s.Size, s.Width)
-		b.linear(name("attn_k"), s.KVHeads*s.Size, s.Width)
-		b.linear(name("attn_v"), s.KVHeads*s.Size, s.Width)
-		b.linear(name("attn_output"), s.Width, s.Heads*s.Size)
+		b.linear(name("attn_q"), s.Heads*s.KeySize, s.Width)
+		b.linear(name("attn_k"), s.KVHeads*s.KeySize, s.Width)
+		b.linear(name("attn_v"), s.KVHeads*s.KeySize, s.Width)
+		b.linear(name("attn_output"), s.Width, s.Heads*s.KeySize)
 		b.floats(name("ffn_gate_inp.weight"), tensor.F32, s.Experts, s.Width)
 		b.experts(name, s.FFN)
 	}
@@ -212,8 +212,8 @@ func (b *builder) deepseek2() {
 		b.set("attention.q_lora_rank", uint32(a.QRank))
 	}
 	if !a.Fused {
-		b.set("attention.key_length_mla", uint32(s.Size))
-		b.set("attention.value_length_mla", uint32(s.Value))
+		b.set("attention.key_length_mla", uint32(s.KeySize))
+		b.set("attention.value_length_mla", uint32(s.ValueSize))
 	}
 	b.set("leading_dense_block_count", uint32(a.Dense))
 	b.set("expert_shared_count", uint32(a.Shared))
@@ -244,20 +244,20 @@ func (b *builder) latentAttention(name func(string) string) {
 	if a.QRank > 0 {
 		b.matrix(name("attn_q_a.weight"), a.QRank, s.Width)
 		b.vector(name("attn_q_a_norm.weight"), a.QRank)
-		b.matrix(name("attn_q_b.weight"), s.Heads*s.Size, a.QRank)
+		b.matrix(name("attn_q_b.weight"), s.Heads*s.KeySize, a.QRank)
 	} else {
-		b.matrix(name("attn_q.weight"), s.Heads*s.Size, s.Width)
+		b.matrix(name("attn_q.weight"), s.Heads*s.KeySize, s.Width)
 	}
 	b.matrix(name("attn_kv_a_mqa.weight"), a.Rank+a.Rope, s.Width)
 	b.vector(name("attn_kv_a_norm.weight"), a.Rank)
-	plain := s.Size - a.Rope
+	plain := s.KeySize - a.Rope
 	if a.Fused {
-		b.matrix(name("attn_kv_b.weight"), s.Heads*(plain+s.Value), a.Rank)
+		b.matrix(name("attn_kv_b.weight"), s.Heads*(plain+s.ValueSize), a.Rank)
 	} else {
 		b.matrix(name("attn_k_b.weight"), s.Heads, a.Rank, plain)
-		b.matrix(name("attn_v_b.weight"), s.Heads, s.Value, a.Rank)
+		b.matrix(name("attn_v_b.weight"), s.Heads, s.ValueSize, a.Rank)
 	}
-	b.matrix(name("attn_output.weight"), s.Width, s.Heads*s.Value)
+	b.matrix(name("attn_output.weight"), s.Width, s.Heads*s.ValueSize)
 }
 
 // yarn stretches positions fourfold from a short context, so that short texts see it.

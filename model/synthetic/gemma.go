@@ -70,9 +70,9 @@ func (b *builder) gemma4() {
 	b.ends()
 	var heads, inner []uint32
 	for l := range s.Layers {
-		kvHeads, size, ffn, slides := s.KVHeads, s.Size, s.FFN, l%gemmaPeriod != gemmaPeriod-1
+		kvHeads, size, ffn, slides := s.KVHeads, s.KeySize, s.FFN, l%gemmaPeriod != gemmaPeriod-1
 		if !slides {
-			kvHeads, size = 1, 2*s.Size
+			kvHeads, size = 1, 2*s.KeySize
 		}
 		if l >= s.Layers-s.sharing() {
 			ffn *= 2
@@ -95,9 +95,9 @@ func (b *builder) gemma4() {
 	b.layerInputs()
 	b.set("attention.head_count_kv", heads)
 	b.set("feed_forward_length", inner)
-	b.set("attention.key_length_swa", uint32(s.Size))
-	b.set("attention.value_length_swa", uint32(s.Size))
-	factors := make([]float32, s.Size) // a quarter of the pairs rotates
+	b.set("attention.key_length_swa", uint32(s.KeySize))
+	b.set("attention.value_length_swa", uint32(s.KeySize))
+	factors := make([]float32, s.KeySize) // a quarter of the pairs rotates
 	for i := range factors {
 		if factors[i] = 1; i >= len(factors)/4 {
 			factors[i] = 1e30
@@ -114,7 +114,7 @@ func (b *builder) gemma3n() {
 	b.matrix("altup_unembd_proj.weight", streams-1, s.Width, s.Width)
 	sparse := make([]float32, s.Layers)
 	for l := range s.Layers {
-		b.gemmaBlocks(l, s.KVHeads, s.Size, s.FFN, true, true) // files have the keys of shared layers too
+		b.gemmaBlocks(l, s.KVHeads, s.KeySize, s.FFN, true, true) // files have the keys of shared layers too
 		name := layerOf(l)
 		for _, t := range []string{"altup_correct_scale", "altup_router_norm", "laurel_post_norm"} {
 			b.vector(name(t+".weight"), s.Width)

@@ -54,7 +54,7 @@ func (s *Spec) scanDefaults() {
 	or(&s.Scan.Groups, 2)
 	if s.Arch == "nemotron_h_moe" {
 		or(&s.Experts, 6)
-		or(&s.Used, 2)
+		or(&s.ExpertsPerToken, 2)
 	}
 }
 
@@ -158,10 +158,10 @@ func (b *builder) mamba2(name func(string) string) {
 
 func (b *builder) plainAttention(name func(string) string) {
 	s := b.spec
-	b.matrix(name("attn_q.weight"), s.Heads*s.Size, s.Width)
-	b.matrix(name("attn_k.weight"), s.KVHeads*s.Size, s.Width)
-	b.matrix(name("attn_v.weight"), s.KVHeads*s.Size, s.Width)
-	b.matrix(name("attn_output.weight"), s.Width, s.Heads*s.Size)
+	b.matrix(name("attn_q.weight"), s.Heads*s.KeySize, s.Width)
+	b.matrix(name("attn_k.weight"), s.KVHeads*s.KeySize, s.Width)
+	b.matrix(name("attn_v.weight"), s.KVHeads*s.KeySize, s.Width)
+	b.matrix(name("attn_output.weight"), s.Width, s.Heads*s.KeySize)
 }
 
 // hybridFeed adds the gated block of a layer, or its mixture: Jamba has one in every second layer, Granite in all, with a

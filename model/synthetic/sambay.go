@@ -33,13 +33,13 @@ func (b *builder) sambaY() {
 func (b *builder) differential(name func(string) string, shared bool) {
 	s := b.spec
 	if shared {
-		b.linear(name("attn_q"), s.Heads*s.Size, s.Width)
+		b.linear(name("attn_q"), s.Heads*s.KeySize, s.Width)
 	} else {
-		b.linear(name("attn_qkv"), (s.Heads+2*s.KVHeads)*s.Size, s.Width)
+		b.linear(name("attn_qkv"), (s.Heads+2*s.KVHeads)*s.KeySize, s.Width)
 	}
-	b.linear(name("attn_output"), s.Width, s.Heads*s.Size)
+	b.linear(name("attn_output"), s.Width, s.Heads*s.KeySize)
 	for _, t := range []string{"q1", "k1", "q2", "k2"} {
-		b.spread(name("attn_lambda_"+t+".weight"), 0.3, s.Size)
+		b.spread(name("attn_lambda_"+t+".weight"), 0.3, s.KeySize)
 	}
-	b.vector(name("attn_sub_norm.weight"), 2*s.Size)
+	b.vector(name("attn_sub_norm.weight"), 2*s.KeySize)
 }

@@ -19,7 +19,7 @@ func (b *builder) t5() {
 		b.matrix("output.weight", s.Vocab, s.Width)
 	}
 	block := func(name string) {
-		q, kv := s.Heads*s.Size, s.KVHeads*s.Size
+		q, kv := s.Heads*s.KeySize, s.KVHeads*s.KeySize
 		b.vector(name+"_norm.weight", s.Width)
 		b.matrix(name+"_q.weight", q, s.Width)
 		b.matrix(name+"_k.weight", kv, s.Width)
@@ -56,10 +56,10 @@ func (b *builder) t5Gemma() {
 	part := func(name string, layers, width int) {
 		attention := func(name string, from int) {
 			b.vector(name+"_norm.weight", width)
-			b.matrix(name+"_q.weight", s.Heads*s.Size, width)
-			b.matrix(name+"_k.weight", s.KVHeads*s.Size, from)
-			b.matrix(name+"_v.weight", s.KVHeads*s.Size, from)
-			b.matrix(name+"_o.weight", width, s.Heads*s.Size)
+			b.matrix(name+"_q.weight", s.Heads*s.KeySize, width)
+			b.matrix(name+"_k.weight", s.KVHeads*s.KeySize, from)
+			b.matrix(name+"_v.weight", s.KVHeads*s.KeySize, from)
+			b.matrix(name+"_o.weight", width, s.Heads*s.KeySize)
 		}
 		b.vector(name+".output_norm.weight", width)
 		for l := range layers {

@@ -15,23 +15,24 @@ import (
 
 // Spec describes a model of random weights. The zero value of a field is a small default.
 type Spec struct {
-	Arch          string      // one that package arch registers; "": llama
-	Type          tensor.Type // of every matrix; norms are F32
-	Seed          uint64
-	Layers, Width int
-	FFN, Vocab    int
-	Heads         int
-	KVHeads, Size int
-	Value         int // of a head's values; 0: Size
-	Context       int
-	Window        int  // gemma2, gemma3, gpt-oss, mimo2, step35; olmo2, phi3, starcoder2: 0 is none; llama4: the size of chunks
-	LongRope      int  // phi3, phimoe: the context of the short factors of its rotation; 0: none
-	Experts, Used int  // qwen3moe, or llama as Mixtral
-	ExpertsBias   bool // nomic-bert-moe: a bias behind each mixture
-	Tied          bool
-	Vocabulary    bool   // a tokenizer too: the bytes, and names for the rest
-	Latent        Latent // deepseek2, mistral4
-	Scan          Scan   // hybrid models
+	Arch             string      // one that package arch registers; "": llama
+	Type             tensor.Type // of every matrix; norms are F32
+	Seed             uint64
+	Layers, Width    int
+	FFN, Vocab       int
+	Heads            int
+	KVHeads, KeySize int
+	ValueSize        int // of a head's values; 0: KeySize
+	Context          int
+	Window           int // gemma2, gemma3, gpt-oss, mimo2, step35; olmo2, phi3, starcoder2: 0 is none; llama4: the size of chunks
+	LongRope         int // phi3, phimoe: the context of the short factors of its rotation; 0: none
+	Experts          int // qwen3moe, or llama as Mixtral
+	ExpertsPerToken  int
+	ExpertsBias      bool // nomic-bert-moe: a bias behind each mixture
+	Tied             bool
+	Vocabulary       bool   // a tokenizer too: the bytes, and names for the rest
+	Latent           Latent // deepseek2, mistral4
+	Scan             Scan   // hybrid models
 }
 
 // WithDefaults returns the specification with every zero field replaced.
@@ -53,7 +54,7 @@ func (s Spec) WithDefaults() Spec {
 		or(&s.Window, 50)
 		or(&s.Heads, 8)
 		or(&s.KVHeads, 4)
-		or(&s.Size, 16)
+		or(&s.KeySize, 16)
 	}
 	or(&s.Layers, 3)
 	or(&s.Width, 64)
@@ -61,7 +62,7 @@ func (s Spec) WithDefaults() Spec {
 	or(&s.Vocab, 48)
 	or(&s.Heads, 4)
 	or(&s.KVHeads, 2)
-	or(&s.Size, 32)
+	or(&s.KeySize, 32)
 	or(&s.Context, 4096)
 	switch s.Arch {
 	case "gemma2", "gemma3", "gpt-oss":
@@ -71,24 +72,24 @@ func (s Spec) WithDefaults() Spec {
 	case "mimo2", "step35":
 		or(&s.Window, 40)
 		or(&s.Experts, 6)
-		or(&s.Used, 2)
+		or(&s.ExpertsPerToken, 2)
 	case "gemma-embedding":
 		or(&s.Window, 20)
 	case "modern-bert":
 		or(&s.Window, 20)
-		s.KVHeads, s.Size = s.Heads, s.Width/s.Heads
+		s.KVHeads, s.KeySize = s.Heads, s.Width/s.Heads
 	case "step3":
 		s.KVHeads = 1
 		or(&s.Experts, 6)
-		or(&s.Used, 2)
+		or(&s.ExpertsPerToken, 2)
 	case "blockffn":
 		or(&s.Experts, 10)
-		or(&s.Used, 2)
+		or(&s.ExpertsPerToken, 2)
 	case "kimi-linear", "lfm2moe", "phimoe", "qwen35moe", "qwen3next":
 		or(&s.Experts, 6)
-		or(&s.Used, 2)
+		or(&s.ExpertsPerToken, 2)
 	case "bert", "unixcoder", "jina-bert-v2", "jina-bert-v3", "neo-bert", "nomic-bert", "nomic-bert-moe":
-		s.KVHeads, s.Size = s.Heads, s.Width/s.Heads
+		s.KVHeads, s.KeySize = s.Heads, s.Width/s.Heads
 	case "deepseek2", "mistral4":
 		s.KVHeads = 1
 		if s.Latent.Fused {
@@ -96,13 +97,13 @@ func (s Spec) WithDefaults() Spec {
 		}
 		or(&s.Latent.Rank, 32)
 		or(&s.Latent.Rope, 16)
-		or(&s.Value, 32)
+		or(&s.ValueSize, 32)
 	}
-	or(&s.Value, s.Size)
+	or(&s.ValueSize, s.KeySize)
 	s.scanDefaults()
 	if s.Arch == "qwen3moe" || s.Arch == "gpt-oss" || s.latent() || s.Arch == "llama4" || s.Arch == "nomic-bert-moe" {
 		or(&s.Experts, 6)
-		or(&s.Used, 2)
+		or(&s.ExpertsPerToken, 2)
 	}
 	return s
 }
@@ -142,9 +143,9 @@ func (s Spec) metadata() []gguf.KV {
 		count("feed_forward_length", s.FFN)
 		count("attention.head_count_kv", s.KVHeads)
 	}
-	key, value, rotated := s.Size, s.Value, s.rotated()
+	key, value, rotated := s.KeySize, s.ValueSize, s.rotated()
 	if s.Arch == "gemma4" { // of layers without a window
-		key, value, rotated = 2*s.Size, 2*s.Size, 2*s.Size
+		key, value, rotated = 2*s.KeySize, 2*s.KeySize, 2*s.KeySize
 	}
 	if l := s.Latent; s.latent() {
 		rotated = l.Rope
@@ -163,7 +164,7 @@ func (s Spec) metadata() []gguf.KV {
 	}
 	if s.Experts > 0 {
 		count("expert_count", s.Experts)
-		count("expert_used_count", s.Used)
+		count("expert_used_count", s.ExpertsPerToken)
 		count("expert_feed_forward_length", s.FFN)
 	}
 	return append(m, gguf.KV{Key: s.Arch + ".attention.layer_norm_rms_epsilon", Value: gguf.Of(float32(1e-5))})
@@ -319,23 +320,23 @@ func vocabulary(n int) []gguf.KV {
 
 // named are the specifications with a name.
 var named = map[string]Spec{
-	"0.5b":      {Layers: 24, Width: 1280, FFN: 3584, Heads: 20, KVHeads: 5, Size: 64, Vocab: 32000, Context: 32768},
-	"0.5b-151k": {Layers: 24, Width: 896, FFN: 4864, Heads: 14, KVHeads: 2, Size: 64, Vocab: 151936, Context: 32768, Tied: true},
+	"0.5b":      {Layers: 24, Width: 1280, FFN: 3584, Heads: 20, KVHeads: 5, KeySize: 64, Vocab: 32000, Context: 32768},
+	"0.5b-151k": {Layers: 24, Width: 896, FFN: 4864, Heads: 14, KVHeads: 2, KeySize: 64, Vocab: 151936, Context: 32768, Tied: true},
 	"0.5b-delta": {
-		Arch: "qwen35", Layers: 24, Width: 1024, FFN: 2560, Heads: 8, KVHeads: 2, Size: 256, Vocab: 32000, Context: 32768,
+		Arch: "qwen35", Layers: 24, Width: 1024, FFN: 2560, Heads: 8, KVHeads: 2, KeySize: 256, Vocab: 32000, Context: 32768,
 		Scan: Scan{State: 128, Rank: 16, Groups: 16, Period: 4},
 	},
 	"0.5b-mamba2": {
-		Arch: "granitehybrid", Layers: 24, Width: 1280, FFN: 2048, Heads: 20, KVHeads: 5, Size: 64, Vocab: 32000, Context: 32768,
+		Arch: "granitehybrid", Layers: 24, Width: 1280, FFN: 2048, Heads: 20, KVHeads: 5, KeySize: 64, Vocab: 32000, Context: 32768,
 		Scan: Scan{Inner: 2560, State: 128, Rank: 40, Groups: 1},
 	},
 	"0.5b-sambay": {
-		Arch: "sambay", Layers: 24, Width: 1280, FFN: 2560, Heads: 20, KVHeads: 10, Size: 64, Window: 512, Vocab: 32000, Context: 32768,
+		Arch: "sambay", Layers: 24, Width: 1280, FFN: 2560, Heads: 20, KVHeads: 10, KeySize: 64, Window: 512, Vocab: 32000, Context: 32768,
 		Scan: Scan{Inner: 2560, State: 16, Rank: 80},
 	},
-	"1b":   {Layers: 16, Width: 2048, FFN: 8192, Heads: 32, KVHeads: 8, Size: 64, Vocab: 128256, Context: 32768, Tied: true},
-	"7b":   {Layers: 32, Width: 4096, FFN: 11008, Heads: 32, KVHeads: 32, Size: 128, Vocab: 32000, Context: 32768},
-	"tiny": {Layers: 4, Width: 256, FFN: 768, Heads: 8, KVHeads: 4, Size: 32, Vocab: 4096, Context: 4096},
+	"1b":   {Layers: 16, Width: 2048, FFN: 8192, Heads: 32, KVHeads: 8, KeySize: 64, Vocab: 128256, Context: 32768, Tied: true},
+	"7b":   {Layers: 32, Width: 4096, FFN: 11008, Heads: 32, KVHeads: 32, KeySize: 128, Vocab: 32000, Context: 32768},
+	"tiny": {Layers: 4, Width: 256, FFN: 768, Heads: 8, KVHeads: 4, KeySize: 32, Vocab: 4096, Context: 4096},
 }
 
 // Named returns the specification of a name, with every matrix of type t and a tokenizer. An unknown name is an error

@@ -27,11 +27,11 @@ func (b *builder) windowedMixture() {
 	b.set("rope.freq_base", float32(500000))
 	b.set("rope.freq_base_swa", float32(100))
 	if !step {
-		b.set("rope.dimension_count", uint32(s.Size/4*2))
+		b.set("rope.dimension_count", uint32(s.KeySize/4*2))
 		b.set("attention.value_scale", float32(0.707))
 		return
 	}
-	factors := make([]float32, s.Size/2)
+	factors := make([]float32, s.KeySize/2)
 	for i := range factors {
 		factors[i] = 1 + 0.5*b.rng.Float32()
 	}
@@ -46,14 +46,14 @@ func (b *builder) windowedMixture() {
 func (b *builder) windowedLayer(name func(string) string, heads, kvHeads int, mixture, step, windowed bool) {
 	s := b.spec
 	b.vector(name("attn_norm.weight"), s.Width)
-	b.matrix(name("attn_q.weight"), heads*s.Size, s.Width)
-	b.matrix(name("attn_k.weight"), kvHeads*s.Size, s.Width)
-	b.matrix(name("attn_v.weight"), kvHeads*s.Value, s.Width)
-	b.matrix(name("attn_output.weight"), s.Width, heads*s.Value)
+	b.matrix(name("attn_q.weight"), heads*s.KeySize, s.Width)
+	b.matrix(name("attn_k.weight"), kvHeads*s.KeySize, s.Width)
+	b.matrix(name("attn_v.weight"), kvHeads*s.ValueSize, s.Width)
+	b.matrix(name("attn_output.weight"), s.Width, heads*s.ValueSize)
 	switch {
 	case step:
-		b.vector(name("attn_q_norm.weight"), s.Size)
-		b.vector(name("attn_k_norm.weight"), s.Size)
+		b.vector(name("attn_q_norm.weight"), s.KeySize)
+		b.vector(name("attn_k_norm.weight"), s.KeySize)
 		b.matrix(name("attn_gate.weight"), heads, s.Width)
 	case windowed:
 		b.spread(name("attn_sinks.weight"), 2, heads)
@@ -83,10 +83,10 @@ func (b *builder) step3() {
 		b.vector(name("ffn_norm.weight"), s.Width)
 		b.matrix(name("attn_q_a.weight"), rank, s.Width)
 		b.vector(name("attn_q_a_norm.weight"), rank)
-		b.matrix(name("attn_q_b.weight"), s.Heads*s.Size, rank)
-		b.matrix(name("attn_k.weight"), s.KVHeads*s.Size, s.Width)
-		b.matrix(name("attn_v.weight"), s.KVHeads*s.Size, s.Width)
-		b.matrix(name("attn_output.weight"), s.Width, s.Heads*s.Size)
+		b.matrix(name("attn_q_b.weight"), s.Heads*s.KeySize, rank)
+		b.matrix(name("attn_k.weight"), s.KVHeads*s.KeySize, s.Width)
+		b.matrix(name("attn_v.weight"), s.KVHeads*s.KeySize, s.Width)
+		b.matrix(name("attn_output.weight"), s.Width, s.Heads*s.KeySize)
 		if l == 0 || l == s.Layers-1 {
 			b.gated(name, "", s.FFN)
 			continue

@@ -30,7 +30,7 @@ var adapterSpecs = map[string]Spec{
 	"starcoder2": {Arch: "starcoder2", Layers: 2},
 	"qwen3moe":   {Arch: "qwen3moe", Layers: 2},
 	"gpt-oss":    {Arch: "gpt-oss", Layers: 2, Window: 20},
-	"deepseek2":  {Arch: "deepseek2", Size: 48, Layers: 2, Latent: synthetic.Latent{QRank: 32, Dense: 1, Shared: 1}},
+	"deepseek2":  {Arch: "deepseek2", KeySize: 48, Layers: 2, Latent: synthetic.Latent{QRank: 32, Dense: 1, Shared: 1}},
 }
 
 // randomAdapter makes an adapter with a pair for every tensor of a model that a function picks.

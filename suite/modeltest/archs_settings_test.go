@@ -89,7 +89,7 @@ func TestGraniteScales(t *testing.T) {
 		"attention.scale": {0.5, 4, []string{"attn_q.weight"}}, // instead of 1/sqrt(64)
 		"logit_scale":     {8, 0.125, []string{"output.weight"}},
 	} {
-		for _, spec := range []Spec{{Arch: "granite", Size: 64}, {Arch: "granitemoe", Size: 64, Experts: 4, Used: 2}} {
+		for _, spec := range []Spec{{Arch: "granite", KeySize: 64}, {Arch: "granitemoe", KeySize: 64, Experts: 4, ExpertsPerToken: 2}} {
 			t.Run(spec.Arch+" "+key, func(t *testing.T) {
 				plain, set, folded := change(t, spec), change(t, spec), change(t, spec)
 				set.set(spec.Arch+"."+key, gguf.Of(float32(c.value)))

@@ -86,14 +86,14 @@ var others = []Spec{
 // sourced are the encoder-decoders, CodeGen 2, UniXcoder, Mistral Small 4 and SambaY, whose bits no file has.
 var sourced = []Spec{
 	{Arch: "t5", KVHeads: 4}, {Arch: "t5gemma", Window: 70}, {Arch: "codegen2"}, {Arch: "unixcoder", Heads: 2},
-	{Arch: "mistral4", Size: 64, Experts: 8, Used: 3, Latent: synthetic.Latent{QRank: 64, Rank: 64, Rope: 32, Shared: 1, Norm: true}},
+	{Arch: "mistral4", KeySize: 64, Experts: 8, ExpertsPerToken: 3, Latent: synthetic.Latent{QRank: 64, Rank: 64, Rope: 32, Shared: 1, Norm: true}},
 	{Arch: "sambay"},
 }
 
 func otherType(i int) tensor.Type { return []tensor.Type{tensor.Q8_0, tensor.F16}[i%2] }
 
 // latentSpec is a small DeepSeek-V3.
-var latentSpec = Spec{Arch: "deepseek2", Type: tensor.Q8_0, Size: 64, Experts: 8, Used: 3, Latent: synthetic.Latent{
+var latentSpec = Spec{Arch: "deepseek2", Type: tensor.Q8_0, KeySize: 64, Experts: 8, ExpertsPerToken: 3, Latent: synthetic.Latent{
 	QRank: 64, Rank: 64, Rope: 32, Dense: 1, Shared: 1, Sigmoid: true, Norm: true, Groups: 4, GroupsUsed: 2,
 }}
 

@@ -20,7 +20,7 @@ const publishedChunk = 8192
 // decoded token by token across the border. The logits around the border have the bits of a file that gives the size, and in the long run
 // they are compared with the oracle.
 func TestPublishedChunk(t *testing.T) {
-	spec := Spec{Arch: "llama4", Width: 32, Heads: 1, KVHeads: 1, Size: 16, FFN: 32, Layers: 4, Experts: 2, Used: 1, Window: publishedChunk, Context: publishedChunk + 128}
+	spec := Spec{Arch: "llama4", Width: 32, Heads: 1, KVHeads: 1, KeySize: 16, FFN: 32, Layers: 4, Experts: 2, ExpertsPerToken: 1, Window: publishedChunk, Context: publishedChunk + 128}
 	metadata, tensors := spec.Parts(t)
 	open := func(change func([]gguf.KV) []gguf.KV) *gguf.File {
 		var b bytes.Buffer

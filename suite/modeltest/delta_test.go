@@ -12,7 +12,7 @@ import (
 // TestOldQwen3Next joins the queries, keys, values and gates of delta nets in one tensor, by the heads of keys, as files of 2025
 // have them: the logits are the same bit by bit.
 func TestOldQwen3Next(t *testing.T) {
-	metadata, tensors := Spec{Arch: "qwen3next", Experts: 6, Used: 2}.Parts(t)
+	metadata, tensors := Spec{Arch: "qwen3next", Experts: 6, ExpertsPerToken: 2}.Parts(t)
 	count := func(key string) int {
 		for _, kv := range metadata {
 			if kv.Key == "qwen3next."+key {

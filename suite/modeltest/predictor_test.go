@@ -23,14 +23,14 @@ import (
 
 // predicting are models whose last layer becomes the layer of a predictor.
 var predicting = map[string]Spec{
-	"deepseek2":       {Arch: "deepseek2", Size: 48, Latent: latentSpec.Latent, Experts: 8, Used: 3},
+	"deepseek2":       {Arch: "deepseek2", KeySize: 48, Latent: latentSpec.Latent, Experts: 8, ExpertsPerToken: 3},
 	"bailingmoe2-moe": {},
 	"dots1-moe":       {},
 	"exaone-moe-moe":  {},
 	"glm4moe-moe":     {},
-	"mimo2":           {Arch: "mimo2", Layers: 4, Value: 24},
+	"mimo2":           {Arch: "mimo2", Layers: 4, ValueSize: 24},
 	"qwen35":          {Arch: "qwen35"},
-	"qwen35moe":       {Arch: "qwen35moe", Experts: 6, Used: 2},
+	"qwen35moe":       {Arch: "qwen35moe", Experts: 6, ExpertsPerToken: 2},
 	"step35":          {Arch: "step35", Layers: 4},
 }
 

@@ -75,7 +75,7 @@ func rmsNorm(x, w []float64) []float64 {
 }
 
 func (r *reference) rotate(x []float64, pos int) {
-	size := r.spec.Size
+	size := r.spec.KeySize
 	for h := 0; h < len(x); h += size {
 		for i := 0; i < size; i += 2 {
 			sin, cos := math.Sincos(float64(pos) * math.Pow(10000, -float64(i)/float64(size)))
@@ -115,24 +115,24 @@ func (r *reference) forward(rows []refRow) (logits [][]float64, hidden [][][]flo
 
 func (r *reference) attend(l int, rows []refRow, i int, q []float64, k, v [][]float64) []float64 {
 	s := r.spec
-	out := make([]float64, s.Heads*s.Value)
+	out := make([]float64, s.Heads*s.ValueSize)
 	for h := range s.Heads {
-		kh, vh := h/(s.Heads/s.KVHeads)*s.Size, h/(s.Heads/s.KVHeads)*s.Value
+		kh, vh := h/(s.Heads/s.KVHeads)*s.KeySize, h/(s.Heads/s.KVHeads)*s.ValueSize
 		weights, sum := make([]float64, len(rows)), 0.0
 		for _, j := range rows[i].sees {
 			if blind := rows[i].blind; rows[j].skip.Has(l) || blind != nil && blind(l, h/(s.Heads/s.KVHeads), j) {
 				continue
 			}
 			var dot float64
-			for e := range s.Size {
-				dot += q[h*s.Size+e] * k[j][kh+e]
+			for e := range s.KeySize {
+				dot += q[h*s.KeySize+e] * k[j][kh+e]
 			}
-			weights[j] = math.Exp(dot / math.Sqrt(float64(s.Size)))
+			weights[j] = math.Exp(dot / math.Sqrt(float64(s.KeySize)))
 			sum += weights[j]
 		}
 		for j := range rows {
-			for e := range s.Value {
-				out[h*s.Value+e] += weights[j] / sum * v[j][vh+e]
+			for e := range s.ValueSize {
+				out[h*s.ValueSize+e] += weights[j] / sum * v[j][vh+e]
 			}
 		}
 	}
@@ -165,7 +165,7 @@ func worst(got []float32, want []float64) float64 {
 // reference: a trunk, a branch, a block whose rows see each other, a vector, a mixture, a shifted
 // position, and rows that skip layers.
 func TestRowKinds(t *testing.T) {
-	spec := Spec{Type: tensor.F32, Value: 48}
+	spec := Spec{Type: tensor.F32, ValueSize: 48}
 	file := spec.File(t)
 	ref := newReference(spec, file)
 	r := New(t, file, Config{})

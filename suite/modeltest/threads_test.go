@@ -12,9 +12,9 @@ import (
 // bands of rows, of few, whose attention is cut into segments that several threads merge, and of one.
 func TestManyThreads(t *testing.T) {
 	specs := []Spec{
-		{Arch: "llama", Type: tensor.Q4_K, Width: 256, FFN: 768, Heads: 8, KVHeads: 2, Size: 64},
-		{Arch: "gpt-oss", Type: tensor.Q8_0, Width: 64, Heads: 6, KVHeads: 2, Size: 64}, // with sinks
-		{Arch: "qwen3moe", Type: tensor.Q8_0, Width: 128, FFN: 96, Experts: 12, Used: 4},
+		{Arch: "llama", Type: tensor.Q4_K, Width: 256, FFN: 768, Heads: 8, KVHeads: 2, KeySize: 64},
+		{Arch: "gpt-oss", Type: tensor.Q8_0, Width: 64, Heads: 6, KVHeads: 2, KeySize: 64}, // with sinks
+		{Arch: "qwen3moe", Type: tensor.Q8_0, Width: 128, FFN: 96, Experts: 12, ExpertsPerToken: 4},
 	}
 	for _, spec := range specs {
 		file := spec.File(t)

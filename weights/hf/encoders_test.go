@@ -24,7 +24,7 @@ func encoder(t *testing.T, class, arch string, config map[string]any, names ...s
 func encoderOf(t *testing.T, class string, spec synthetic.Spec, config map[string]any, names ...string) (*hftest.Folder, *gguf.File) {
 	t.Helper()
 	f := bare(t, class)
-	spec.Vocab, spec.Context, spec.Heads, spec.KVHeads, spec.Size = 320, 64, 4, 4, 16
+	spec.Vocab, spec.Context, spec.Heads, spec.KVHeads, spec.KeySize = 320, 64, 4, 4, 16
 	metadata, tensors, err := spec.Parts()
 	if err != nil {
 		t.Fatal(err)

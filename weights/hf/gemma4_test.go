@@ -186,8 +186,8 @@ func carriedCases() []carriedCase {
 		"attention_chunk_size": 50, "floor_scale": 16, "attn_scale": 0.5, "attn_temperature_tuning": 4, "no_rope_layers": []int{1, 1, 1, 0}, "rope_theta": 10000.0,
 	}
 	return []carriedCase{
-		{"Gemma4ForConditionalGeneration", synthetic.Spec{Arch: "gemma4", Experts: 4, Used: 2}, map[string]any{"text_config": four}},
-		{"Gemma4ForCausalLM", synthetic.Spec{Arch: "gemma4", Experts: 4, Used: 2}, four},
+		{"Gemma4ForConditionalGeneration", synthetic.Spec{Arch: "gemma4", Experts: 4, ExpertsPerToken: 2}, map[string]any{"text_config": four}},
+		{"Gemma4ForCausalLM", synthetic.Spec{Arch: "gemma4", Experts: 4, ExpertsPerToken: 2}, four},
 		{"Gemma3nForConditionalGeneration", synthetic.Spec{Arch: "gemma3n"}, map[string]any{"text_config": three}},
 		{"Gemma3nForCausalLM", synthetic.Spec{Arch: "gemma3n"}, three},
 		{"Llama4ForCausalLM", synthetic.Spec{Arch: "llama4", Layers: 4}, llama},

@@ -16,7 +16,7 @@ import (
 // attention once more in models for code alone.
 func jinaModel(t *testing.T, code bool) *gguf.File {
 	t.Helper()
-	f := randomModel(t, synthetic.Spec{Arch: "jina-bert-v2", Context: 64, Heads: 4, KVHeads: 4, Size: 16})
+	f := randomModel(t, synthetic.Spec{Arch: "jina-bert-v2", Context: 64, Heads: 4, KVHeads: 4, KeySize: 16})
 	find := func(name string) tensor.View {
 		v, ok := f.Tensor(name)
 		if !ok {

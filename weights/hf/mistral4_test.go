@@ -27,7 +27,7 @@ var mistral4Names = map[string]string{
 func mistral4Folder(t *testing.T, root, head, images string) (*hftest.Folder, *gguf.File) {
 	t.Helper()
 	const heads, plain, value, rank = 4, 32, 24, 32
-	spec := synthetic.Spec{Arch: "mistral4", Vocab: 320, Size: plain + 16, Value: value, Latent: synthetic.Latent{QRank: 32, Shared: 1, Norm: true}}
+	spec := synthetic.Spec{Arch: "mistral4", Vocab: 320, KeySize: plain + 16, ValueSize: value, Latent: synthetic.Latent{QRank: 32, Shared: 1, Norm: true}}
 	metadata, tensors, err := spec.Parts()
 	if err != nil {
 		t.Fatal(err)

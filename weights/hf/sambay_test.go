@@ -25,7 +25,7 @@ var sambaNames = strings.NewReplacer("attn_norm", "input_layernorm", "ffn_norm",
 func sambaFolder(t *testing.T, spec synthetic.Spec) (*hftest.Folder, *gguf.File) {
 	t.Helper()
 	spec.Arch, spec.Vocab, spec.Tied = "sambay", 320, true
-	spec.Heads, spec.Size, spec.Scan.Rank = 8, 8, 4
+	spec.Heads, spec.KeySize, spec.Scan.Rank = 8, 8, 4
 	metadata, tensors, err := spec.Parts()
 	if err != nil {
 		t.Fatal(err)

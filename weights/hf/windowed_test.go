@@ -93,7 +93,7 @@ func TestStep35(t *testing.T) {
 
 // TestMiMo2 expects the model whole, with the layers that predict further tokens.
 func TestMiMo2(t *testing.T) {
-	want := randomModel(t, synthetic.Spec{Arch: "mimo2", Layers: 4, Value: 24})
+	want := randomModel(t, synthetic.Spec{Arch: "mimo2", Layers: 4, ValueSize: 24})
 	l := layout{class: "MiMoV2FlashForCausalLM", config: map[string]any{
 		"num_attention_heads": 4, "num_key_value_heads": 2, "swa_num_attention_heads": 4, "swa_num_key_value_heads": 4, "head_dim": 32, "swa_head_dim": 32, "v_head_dim": 24, "swa_v_head_dim": 24,
 		"hidden_act": "silu", "layernorm_epsilon": 1e-5, "hybrid_layer_pattern": []int{0, 1, 1, 0}, "moe_layer_freq": []int{0, 1, 1, 1}, "sliding_window": 40, "partial_rotary_factor": 0.5,
@@ -208,7 +208,7 @@ func TestLatentHeads(t *testing.T) {
 	const heads, plain, value, rank = 4, 32, 24, 32
 	for _, class := range []string{"DeepseekV3ForCausalLM", "Mistral4ForCausalLM"} {
 		t.Run(class, func(t *testing.T) {
-			spec := synthetic.Spec{Arch: "deepseek2", Size: plain + 16, Value: value, Latent: synthetic.Latent{QRank: 32, Shared: 1, Norm: true}}
+			spec := synthetic.Spec{Arch: "deepseek2", KeySize: plain + 16, ValueSize: value, Latent: synthetic.Latent{QRank: 32, Shared: 1, Norm: true}}
 			config := map[string]any{"rope_theta": 10000.0}
 			if strings.HasPrefix(class, "Mistral") {
 				spec.Arch = "mistral4"
