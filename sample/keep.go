@@ -140,9 +140,9 @@ func (s *sampler) best(logits []float32, n int) []uint64 {
 
 // smallest brings the n smallest keys to the front, in any order (Hoare's selection). All keys differ.
 func smallest(keys []uint64, n int) {
-	const few, patience = 16, 64
+	const few, maxTurns = 16, 64
 	for turn := 0; n > 0 && n < len(keys); turn++ {
-		if len(keys) <= few || turn == patience { // it divides badly
+		if len(keys) <= few || turn == maxTurns { // it divides badly
 			slices.Sort(keys)
 			return
 		}

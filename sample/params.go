@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Order says whether truncation sees the model's own probabilities or the tempered ones.
@@ -39,6 +40,23 @@ var stages = [...][]string{
 
 // Stages returns llama.cpp's names of the stages in the order, which is one of the above. The caller must not change them.
 func (o Order) Stages() []string { return stages[o] }
+
+// otherNames are further names that llama.cpp has for stages.
+var otherNames = map[string]string{"typical_p": "typ_p", "temp": "temperature"}
+
+// Stage returns the name by which [Order.Stages] has a stage that llama.cpp names, and whether there is one: it has two names for some.
+func (o Order) Stage(name string) (stage string, known bool) {
+	stage = cmp.Or(otherNames[name], name)
+	return stage, slices.Contains(o.Stages(), stage)
+}
+
+// With returns the order, or where it does not take the stages the other one, which takes them; false: neither does.
+func (o Order) With(names []string) (Order, bool) {
+	if other := TemperFirst - o; !o.Takes(names) && other.Takes(names) {
+		return other, true
+	}
+	return o, o.Takes(names)
+}
 
 // Takes reports whether names are some of [Order.Stages], in their order, each once.
 func (o Order) Takes(names []string) bool {

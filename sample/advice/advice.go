@@ -224,17 +224,12 @@ func (r *adviser) sequence(a *Advice) {
 	}
 	stages := strings.Split(text, ";")
 	for i, s := range stages {
-		if s = strings.TrimSpace(s); s == "typical_p" {
-			s = "typ_p"
-		}
-		stages[i] = s
+		stages[i], _ = sample.TruncateFirst.Stage(strings.TrimSpace(s)) // an order has no name that is not known
 	}
-	for _, order := range []sample.Order{sample.TruncateFirst, sample.TemperFirst} {
-		if order.Takes(stages) {
-			a.Order = &order
-			a.only(stages)
-			return
-		}
+	if order, ok := sample.TruncateFirst.With(stages); ok {
+		a.Order = &order
+		a.only(stages)
+		return
 	}
 	r.ignore(name, text, fmt.Errorf("the orders are %s, or %s, or parts of them", strings.Join(sample.TruncateFirst.Stages(), ";"), strings.Join(sample.TemperFirst.Stages(), ";")))
 }

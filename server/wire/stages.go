@@ -137,16 +137,11 @@ func (l *samplers) ReadJSON(r *Reader) error {
 		return err
 	}
 	for i, name := range *l {
-		switch name {
-		case "typical_p":
-			name = "typ_p"
-		case "temp":
-			name = "temperature"
+		stage, known := grove.TruncateFirst.Stage(name)
+		if !known {
+			return r.Refuse("%q is not known; known are %s", Clip(stage), strings.Join(all, ", "))
 		}
-		if !slices.Contains(all, name) {
-			return r.Refuse("%q is not known; known are %s", Clip(name), strings.Join(all, ", "))
-		}
-		(*l)[i] = name
+		(*l)[i] = stage
 	}
 	return nil
 }
@@ -161,12 +156,12 @@ func (f *Sampling) order(s *grove.Sampling, p *grove.Penalties) error {
 	if s.Mirostat.Version != 0 {
 		return Refuse("samplers", "samplers: mirostat replaces them; leave one of the two fields out")
 	}
-	if !s.Order.Takes(list) {
-		if s.Order = grove.TemperFirst - s.Order; !s.Order.Takes(list) {
-			return Refuse("samplers", "samplers: the order %s is not supported; it must be %s, or %s, where samplers may be left out", Clip(strings.Join(list, ", ")),
-				strings.Join(grove.TruncateFirst.Stages(), ", "), strings.Join(grove.TemperFirst.Stages(), ", "))
-		}
+	order, ok := s.Order.With(list)
+	if !ok {
+		return Refuse("samplers", "samplers: the order %s is not supported; it must be %s, or %s, where samplers may be left out", Clip(strings.Join(list, ", ")),
+			strings.Join(grove.TruncateFirst.Stages(), ", "), strings.Join(grove.TemperFirst.Stages(), ", "))
 	}
+	s.Order = order
 	for _, stage := range []struct {
 		name  string
 		asked bool // by the request
