@@ -91,6 +91,11 @@ func (c *chatCommand) newChat(m *grove.Model, constraint *grove.Constraint) (*co
 	if l.Options.Template, err = c.template(m); err != nil {
 		return nil, err
 	}
+	if constraint != nil {
+		if err := m.CheckConstraint(*constraint); err != nil {
+			return nil, c.Refused(err)
+		}
+	}
 	for name, text := range c.Set {
 		if l.Options.Vars == nil {
 			l.Options.Vars = map[string]json.RawMessage{}

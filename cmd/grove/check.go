@@ -59,7 +59,7 @@ func (c *checkCommand) Run() error {
 func (c *checkCommand) report(err error) error {
 	var at *grove.TextError
 	if err != nil && !errors.As(err, &at) {
-		return err
+		return c.Refused(err)
 	}
 	if !c.JSON.On {
 		if err == nil {

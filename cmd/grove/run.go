@@ -113,7 +113,7 @@ func (c *runCommand) Run() (err error) {
 	r.Progress = bar.Show
 	g, err := m.Generate(ctx, r)
 	if err != nil {
-		return err
+		return c.Refused(err)
 	}
 	a := answer{Model: m.Info().Name, Prompt: prompt, Suffix: c.Suffix, Tokens: []answerToken{}, source: m.Info().EncoderDecoder}
 	err = c.generate(g, &a, bar)

@@ -49,6 +49,24 @@ func (c *Constraint) Of() (*grove.Constraint, error) {
 	return nil, nil
 }
 
+// Refused names the flag in an error of [Constraint.Of]'s constraint, in place of the library's field. Other errors stay as they are.
+func (c *Constraint) Refused(err error) error {
+	spec := new(grove.SpecError)
+	if !errors.As(err, &spec) {
+		return err
+	}
+	name := "--choice"
+	switch {
+	case c.Schema != "":
+		name = "--schema"
+	case c.Grammar != "":
+		name = "--grammar"
+	case c.Regex != nil:
+		name = "--regex"
+	}
+	return fmt.Errorf("%s: %w", name, spec)
+}
+
 // Given reports whether there is a constraint.
 func (c *Constraint) Given() bool {
 	return c.Schema != "" || c.Grammar != "" || c.Regex != nil || len(c.Choice) > 0
