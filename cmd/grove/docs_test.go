@@ -88,7 +88,7 @@ func TestInlineCommands(t *testing.T) {
 		}
 		for _, m := range inline.FindAllStringSubmatch(string(text), -1) {
 			n++
-			if _, err := arguments.Rewrite(parser.Model, strings.Fields(m[1]), io.Discard); err != nil {
+			if _, err := arguments.Rewrite(parser.Model, func() *kong.Application { return parser.Model }, strings.Fields(m[1]), io.Discard); err != nil {
 				t.Errorf("%s: grove %s: %v", page, m[1], err)
 			}
 		}

@@ -5,7 +5,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"reflect"
 	"strings"
@@ -76,12 +75,8 @@ func run(args []string) (code int) {
 		}
 	}()
 	parser := kong.Must(&commands{}, append(options(), alone(args))...)
-	given := args
-	args, err := arguments.Rewrite(parser.Model, given, os.Stderr)
+	args, err := arguments.Rewrite(parser.Model, func() *kong.Application { return kong.Must(&commands{}, options()...).Model }, args, os.Stderr)
 	if err != nil {
-		if _, hint := arguments.Rewrite(kong.Must(&commands{}, options()...).Model, given, io.Discard); hint != nil {
-			err = hint // which names the commands that have an unknown flag
-		}
 		return exit.Report(os.Stderr, err)
 	}
 	command, err := parser.Parse(args)

@@ -17,9 +17,10 @@ import (
 	"grove/internal/near"
 )
 
-// Rewrite returns the arguments of the program as kong takes them. It writes a line to notes for each flag that has no effect.
-// Its errors have the code of a command line that is refused.
-func Rewrite(app *kong.Application, args []string, notes io.Writer) ([]string, error) {
+// Rewrite returns the arguments of the program as kong takes them. app has the command that they begin with; all, which is called only where a
+// flag is not known, returns one with every command, for the error names those that have the flag. It writes a line to notes for each flag that
+// has no effect. Its errors have the code of a command line that is refused.
+func Rewrite(app *kong.Application, all func() *kong.Application, args []string, notes io.Writer) ([]string, error) {
 	switch {
 	case len(args) == 0:
 		return []string{"--help"}, nil
@@ -28,7 +29,7 @@ func Rewrite(app *kong.Application, args []string, notes io.Writer) ([]string, e
 	case args[0] == "help":
 		args = append(slices.Clone(args[1:]), "--help")
 	}
-	l := line{app: app, node: app.Node, rest: args, notes: notes}
+	l := line{app: app, all: all, node: app.Node, rest: args, notes: notes}
 	for len(l.rest) > 0 {
 		if l.node.Passthrough { // its arguments are words of another command line
 			return append(l.out, l.rest...), nil
@@ -43,8 +44,9 @@ func Rewrite(app *kong.Application, args []string, notes io.Writer) ([]string, e
 // line is a command line on its way.
 type line struct {
 	app   *kong.Application
-	node  *kong.Node // the command so far
-	words int        // arguments of the command that are no flags
+	all   func() *kong.Application // with every command
+	node  *kong.Node               // the command so far
+	words int                      // arguments of the command that are no flags
 	rest  []string
 	out   []string
 	notes io.Writer
@@ -252,7 +254,7 @@ func (l *line) unknown(given string) error {
 
 // having returns the commands that have a flag.
 func (l *line) having(given string) (names []string) {
-	for _, leaf := range l.app.Leaves(true) {
+	for _, leaf := range l.all().Leaves(true) {
 		if findFlag(leaf, func(f *kong.Flag) bool { return !f.Hidden && ("--"+f.Name == given || "-"+string(f.Short) == given) }) != nil {
 			names = append(names, path(leaf))
 		}

@@ -48,7 +48,7 @@ func rewrite(t *testing.T, args string) (got, notes string, err error) {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	out, err := Rewrite(parser.Model, strings.Fields(args), &b)
+	out, err := Rewrite(parser.Model, func() *kong.Application { return parser.Model }, strings.Fields(args), &b)
 	return strings.Join(out, " "), b.String(), err
 }
 
@@ -145,7 +145,7 @@ func FuzzRewrite(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, args string) {
 		words := strings.Split(args, " ")
-		out, err := Rewrite(parser.Model, words, &strings.Builder{})
+		out, err := Rewrite(parser.Model, func() *kong.Application { return parser.Model }, words, &strings.Builder{})
 		if err == nil && len(out) > len(words)+2 {
 			t.Errorf("%q became %q", words, out)
 		}
