@@ -281,7 +281,7 @@ func (q *Queue[M]) Finish(m M, err error) {
 	defer q.mu.Unlock()
 	t.err, t.done, t.served = err, true, time.Now()
 	q.remove(m)
-	if err == nil && t.away < q.round/patience {
+	if err == nil && t.away < q.round/waitDivisor {
 		t.due = true
 		q.due.Add(1)
 	}
@@ -290,10 +290,9 @@ func (q *Queue[M]) Finish(m M, err error) {
 	}
 }
 
-// patience is the share of a round's time that the next one is put off for callers that the last one served: they
-// come back soon, and a round for all of them takes little longer than one for some. A caller that was
-// longer away lately is not waited for.
-const patience = 4
+// waitDivisor divides a round's time into the time that the next round is put off for callers that the last one served: they come back
+// soon, and a round for all of them takes little longer than one for some. A caller that was longer away lately is not waited for.
+const waitDivisor = 4
 
 // burst is how many rounds may lie between two calls of one burst.
 const burst = 2
@@ -306,7 +305,7 @@ func (q *Queue[M]) AwaitReturning() {
 	const spin = 50 * time.Microsecond
 	for start := time.Now(); q.due.Load() > 0; {
 		switch waited := time.Since(start); {
-		case waited > q.round/patience:
+		case waited > q.round/waitDivisor:
 			return
 		case waited < spin:
 			runtime.Gosched()

@@ -15,9 +15,9 @@ import (
 // window of the text again for each set; a second row of a step that runs anyway costs less, and it drafts exactly as
 // the set would.
 const (
-	window   = 32   // places of a trial
-	enough   = 0.95 // share of places that ends the search
-	patience = 64   // trials without success that end it
+	window          = 32   // places of a trial
+	enough          = 0.95 // share of places that ends the search
+	maxFailedTrials = 64   // trials without success that end it
 )
 
 // search is the search for the layers to pass over. It is safe for concurrent use: all texts of an engine share it.
@@ -91,7 +91,7 @@ func (s *search) decide() {
 		s.best, kept, s.failed = s.other, s.hits[1], 0
 	}
 	s.score = float64(kept) / window
-	s.open = s.score < enough && s.failed < patience
+	s.open = s.score < enough && s.failed < maxFailedTrials
 	s.propose()
 }
 

@@ -184,7 +184,7 @@ func TestDecide(t *testing.T) {
 		t.Error("the search goes on after 31 of 32")
 	}
 	s = newSearch(12, ratio)
-	for range patience {
+	for range maxFailedTrials {
 		if !s.next().open {
 			t.Fatal("the search ended early")
 		}

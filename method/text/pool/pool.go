@@ -20,11 +20,11 @@ func init() {
 }
 
 const (
-	slots    = 1 << 22 // of 4 bytes each
-	n        = 8       // tokens of an n-gram
-	shortest = 2       // tokens of a draft: shorter ones are left out
-	longest  = 64
-	patience = 3 // drafts in a row of which less than half is right, after which drafts become half as long
+	slots          = 1 << 22 // of 4 bytes each
+	n              = 8       // tokens of an n-gram
+	shortest       = 2       // tokens of a draft: shorter ones are left out
+	longest        = 64
+	maxWrongDrafts = 3 // drafts in a row of which less than half is right, after which drafts become half as long
 )
 
 // pool is what followed n-grams in the texts of a salt: the slot of an n-gram has the token plus one, 0 is empty. It is safe for concurrent
@@ -129,7 +129,7 @@ func (d *drafter) Committed(r method.Update) {
 	case right == len(r.IDs) || 2*right >= len(d.draft):
 		d.wrong = 0 // as far as it is known
 	default:
-		if d.wrong++; d.wrong == patience {
+		if d.wrong++; d.wrong == maxWrongDrafts {
 			d.most, d.wrong = max(d.most/2, shortest), 0
 		}
 	}

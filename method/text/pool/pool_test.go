@@ -90,9 +90,9 @@ func TestFeedback(t *testing.T) {
 	known.Begin(t, all...)
 	x := newText(t, p)
 	x.Begin(t, all[:n]...)
-	for i := range 2 * patience {
+	for i := range 2 * maxWrongDrafts {
 		want := longest
-		if i >= patience {
+		if i >= maxWrongDrafts {
 			want = longest / 2
 		}
 		if got := x.Draft(t, 128).Len(); got != want {

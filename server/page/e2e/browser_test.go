@@ -22,8 +22,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience is how long a test waits for what must come.
-const patience = 20 * time.Second
+// testTimeout is how long a test waits for an event.
+const testTimeout = 20 * time.Second
 
 // chrome is the one browser of all tests; each has a profile of its own in it. nil: there is none.
 var chrome context.Context
@@ -117,7 +117,7 @@ func visit(t testing.TB, url string, before ...chromedp.Action[chromedp.Void]) *
 // do runs actions.
 func (p *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	p.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, testTimeout)
 	defer cancel()
 	if err := chromedp.Do(ctx, actions...); err != nil {
 		p.Fatal(err)
@@ -127,7 +127,7 @@ func (p *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 // value returns what an expression is.
 func value[T any](p *tab, expression string) T {
 	p.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, testTimeout)
 	defer cancel()
 	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
 	if err != nil {
@@ -146,7 +146,7 @@ func (p *tab) run(statement string) {
 func (p *tab) until(expression string, args ...any) {
 	p.Helper()
 	expression = fmt.Sprintf(expression, args...)
-	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(testTimeout); ; time.Sleep(10 * time.Millisecond) {
 		if value[bool](p, "Boolean("+expression+")") {
 			return
 		}

@@ -224,7 +224,7 @@ func TestExport(t *testing.T) {
 	p.exchange(f, "What is *it*?", "A **tree**.\n")
 	read := func(name string) string {
 		t.Helper()
-		for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(testTimeout); ; time.Sleep(20 * time.Millisecond) {
 			if text, err := os.ReadFile(filepath.Join(dir, name)); err == nil && len(text) > 0 {
 				return string(text)
 			}

@@ -221,7 +221,7 @@ func (g gate) wait(r *http.Request) bool {
 		return true
 	case <-r.Context().Done():
 		return false
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		return false
 	}
 }

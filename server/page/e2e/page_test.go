@@ -142,7 +142,7 @@ func TestStop(t *testing.T) {
 		p.says("article:last-child .note", "Stopped.")
 		select {
 		case <-gone:
-		case <-time.After(patience):
+		case <-time.After(testTimeout):
 			t.Fatal("the server was not told")
 		}
 		if got := value[int](p, "document.querySelectorAll('article').length"); got != 2*(i+1) {

@@ -225,7 +225,7 @@ func (p *tab) converse(s *real, message, route, want string) {
 	}
 	select {
 	case s.halt <- struct{}{}:
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatal("the stream does not halt")
 	}
 	p.answered()

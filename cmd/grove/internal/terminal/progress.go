@@ -13,7 +13,7 @@ import (
 )
 
 // Progress shows on standard error how far a job is, its rate and how much time is left, once it has taken longer than
-// [patience]. It shows nothing where standard error is no terminal that can erase a line. It may be used by several
+// [showAfter]. It shows nothing where standard error is no terminal that can erase a line. It may be used by several
 // goroutines.
 type Progress struct {
 	what    string
@@ -26,8 +26,8 @@ type Progress struct {
 	stop chan struct{} // ends the goroutine that shows the bar between steps
 }
 
-// patience is the time of a job that nobody needs to watch.
-const patience = 500 * time.Millisecond
+// showAfter is the time of a job that nobody needs to watch.
+const showAfter = 500 * time.Millisecond
 
 // Steps returns the progress of a job of a few long steps. The line shows their name.
 func Steps(what string) *Progress { return &Progress{what: what} }
@@ -102,14 +102,14 @@ func (p *Progress) newBar(all int64) *progressbar.ProgressBar {
 	} else if room += besideNumbers - besidePlain; room < leastBar {
 		return nil
 	}
-	p.gate, p.stop = gate{opens: time.Now().Add(patience)}, make(chan struct{})
+	p.gate, p.stop = gate{opens: time.Now().Add(showAfter)}, make(chan struct{})
 	go p.tick(p.stop)
 	return progressbar.NewOptions64(all, append(options, progressbar.OptionSetWidth(min(room, 40)))...)
 }
 
 // tick shows the bar anew until stop is closed: a step may be long.
 func (p *Progress) tick(stop <-chan struct{}) {
-	for t := time.NewTicker(patience); ; {
+	for t := time.NewTicker(showAfter); ; {
 		select {
 		case <-stop:
 			t.Stop()
