@@ -2,6 +2,7 @@ package grove_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"math"
 	"slices"
@@ -56,101 +57,112 @@ func TestExits(t *testing.T) {
 	weight := func(i int) float32 { return 1 + float32(i%7)/8 }
 	shift := func(i int) float32 { return float32(i%5)/4 - 0.5 }
 	head := func(i int) float32 { return float32(i%11)/16 - 0.3 }
-	for arch, rms := range map[string]bool{"llama": true, "modern-bert": false, "starcoder2": false} {
-		t.Run(arch, func(t *testing.T) {
-			width := 0
-			m, err := withExits(t, arch, func(output tensor.View, bias *tensor.View) []tensor.View {
-				width = output.Shape[0]
-				last := output
-				last.Name = "exit.3.norm.weight"
-				more := []tensor.View{
-					last, valued("exit.2.norm.weight", []int{width}, weight), valued("exit.1.head.weight", []int{wide, width}, head),
-					valued("exit.2.head.weight", []int{wide, width}, head), valued("exit.2.head.bias", []int{wide}, shift),
-				}
-				if bias != nil {
-					last := *bias
-					last.Name = "exit.3.norm.bias"
-					more = append(more, last, valued("exit.2.norm.bias", []int{width}, shift))
-				}
-				return more
-			})
+	for _, a := range []struct {
+		arch       string
+		rms, shift bool // its norms are RMS norms, or have a bias
+	}{{"llama", true, false}, {"modern-bert", false, false}, {"starcoder2", false, true}} {
+		width := 0
+		m, err := withExits(t, a.arch, func(output tensor.View, bias *tensor.View) []tensor.View {
+			width = output.Shape[0]
+			last := output
+			last.Name = "exit.3.norm.weight"
+			more := []tensor.View{
+				last, valued("exit.2.norm.weight", []int{width}, weight), valued("exit.1.head.weight", []int{wide, width}, head),
+				valued("exit.2.head.weight", []int{wide, width}, head), valued("exit.2.head.bias", []int{wide}, shift),
+			}
+			if bias != nil {
+				last := *bias
+				last.Name = "exit.3.norm.bias"
+				more = append(more, last, valued("exit.2.norm.bias", []int{width}, shift))
+			}
+			return more
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := func(o grove.EmbedOptions) (rows [][]float64) {
+			t.Helper()
+			o.Raw = true
+			o.Pooling = cmp.Or(o.Pooling, "none")
+			got, err := m.EmbedTokens(t.Context(), "func main() { println(1) }", o)
 			if err != nil {
 				t.Fatal(err)
 			}
-			read := func(o grove.EmbedOptions) [][]float32 {
-				t.Helper()
-				o.Raw = true
-				if o.Pooling == "" {
-					o.Pooling = "none"
-				}
-				rows, err := m.EmbedTokens(t.Context(), "func main() { println(1) }", o)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return rows
-			}
-			for i, row := range read(grove.EmbedOptions{Exit: 3}) {
-				if want := read(grove.EmbedOptions{})[i]; !slices.Equal(row, want) {
-					t.Fatalf("token %d: the exit behind all layers gives %v, the model %v", i, row[:3], want[:3])
+			for _, row := range got {
+				rows = append(rows, nil)
+				for _, v := range row {
+					rows[len(rows)-1] = append(rows[len(rows)-1], float64(v))
 				}
 			}
-			for n, row := range read(grove.EmbedOptions{Layers: []int{1}}) {
-				want := normed(row, rms, func(i int) float64 { return float64(weight(i)) }, func(i int) float64 {
-					if arch == "starcoder2" {
-						return float64(shift(i))
-					}
-					return 0
-				})
-				got := read(grove.EmbedOptions{Exit: 2})[n]
-				for o := range wide {
-					sum := float64(shift(o))
-					for i, v := range want {
-						sum += v * float64(head(o*width+i))
-					}
-					if !(math.Abs(float64(got[o])-sum) <= 1e-4*(1+math.Abs(sum))) || len(got) != wide {
-						t.Fatalf("token %d, value %d of %d of the exit is %v, want %v", n, o, len(got), got[o], sum)
+			return rows
+		}
+		// headed returns what the heads give for streams behind a function.
+		headed := func(streams [][]float64, bias float64, of func(row []float64) []float64) (rows [][]float64) {
+			for _, stream := range streams {
+				row := make([]float64, wide)
+				for o := range row {
+					row[o] = bias * float64(shift(o))
+					for i, v := range of(stream) {
+						row[o] += v * float64(head(o*width+i))
 					}
 				}
+				rows = append(rows, row)
 			}
-			rows := read(grove.EmbedOptions{Exit: 1})
-			for n, row := range read(grove.EmbedOptions{Layers: []int{0}}) {
-				sum := 0.0
-				for i, v := range row {
-					sum += float64(v) * float64(head(i))
+			return rows
+		}
+		norm := func(row []float64) []float64 {
+			return normed(row, a.rms, func(i int) float64 { return float64(weight(i)) }, func(i int) float64 {
+				if a.shift {
+					return float64(shift(i))
 				}
-				if got := float64(rows[n][0]); !(math.Abs(got-sum) <= 1e-4*(1+math.Abs(sum))) {
-					t.Fatalf("token %d: a head without a norm gives %v, want %v", n, got, sum)
-				}
+				return 0
+			})
+		}
+		first := read(grove.EmbedOptions{Exit: 1})
+		mean := make([]float64, 4)
+		for _, row := range first {
+			for o := range mean {
+				mean[o] += row[o] / float64(len(first))
 			}
-			mean, sum := read(grove.EmbedOptions{Exit: 1, Pooling: "mean", Dimensions: 4})[0], 0.0
-			for _, row := range rows {
-				sum += float64(row[3]) / float64(len(rows))
+		}
+		for _, tt := range []struct {
+			name   string
+			o      grove.EmbedOptions
+			want   [][]float64
+			within float64 // of 1 and the value
+		}{
+			{"behind all layers", grove.EmbedOptions{Exit: 3}, read(grove.EmbedOptions{}), 0},
+			{"a norm and a head", grove.EmbedOptions{Exit: 2}, headed(read(grove.EmbedOptions{Layers: []int{1}}), 1, norm), 1e-4},
+			{"a head without a norm", grove.EmbedOptions{Exit: 1}, headed(read(grove.EmbedOptions{Layers: []int{0}}), 0, slices.Clone[[]float64]), 1e-4},
+			{"the mean of heads", grove.EmbedOptions{Exit: 1, Pooling: "mean", Dimensions: 4}, [][]float64{mean}, 1e-5},
+		} {
+			near := func(got, want float64) bool { return math.Abs(got-want) <= tt.within*(1+math.Abs(want)) }
+			got := read(tt.o)
+			if !slices.EqualFunc(got, tt.want, func(a, b []float64) bool { return slices.EqualFunc(a, b, near) }) {
+				t.Errorf("%s, %s: %d states that begin with %v, want %d with %v", a.arch, tt.name, len(got), got[0][:3], len(tt.want), tt.want[0][:3])
 			}
-			if len(mean) != 4 || !(math.Abs(float64(mean[3])-sum) <= 1e-5*(1+math.Abs(sum))) {
-				t.Errorf("the mean of heads is %v, want %v as value 3", mean, sum)
-			}
-			if _, err := m.Embed(t.Context(), "x", grove.EmbedOptions{Exit: 1, Dimensions: wide + 1}); err == nil || !strings.Contains(err.Error(), "dimensions is 6") {
-				t.Errorf("more dimensions than the head has: %v", err)
-			}
-		})
+		}
+		if _, err := m.Embed(t.Context(), "x", grove.EmbedOptions{Exit: 1, Dimensions: wide + 1}); err == nil || !strings.Contains(err.Error(), "dimensions is 6") {
+			t.Errorf("%s: more dimensions than the head has: %v", a.arch, err)
+		}
 	}
 }
 
 // normed returns the norm of a stream in float64.
-func normed(x []float32, rms bool, weight, bias func(i int) float64) []float64 {
+func normed(x []float64, rms bool, weight, bias func(i int) float64) []float64 {
 	mean, squares := 0.0, 0.0
 	for _, v := range x {
-		mean += float64(v) / float64(len(x))
+		mean += v / float64(len(x))
 	}
 	if rms {
 		mean = 0
 	}
 	for _, v := range x {
-		squares += (float64(v) - mean) * (float64(v) - mean) / float64(len(x))
+		squares += (v - mean) * (v - mean) / float64(len(x))
 	}
 	out := make([]float64, len(x))
 	for i, v := range x {
-		out[i] = (float64(v)-mean)/math.Sqrt(squares+1e-5)*weight(i) + bias(i)
+		out[i] = (v-mean)/math.Sqrt(squares+1e-5)*weight(i) + bias(i)
 	}
 	return out
 }

@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -12,8 +11,61 @@ import (
 	"grove/engine"
 	"grove/sample"
 	"grove/suite/modeltest"
+	"grove/text/token"
 	"grove/weights/tensor"
 )
+
+// raggedTokens is the number of tokens of an answer of [TestRaggedRounds].
+const raggedTokens = 150
+
+// ragged is a sequence whose drafts have a length, and are wrong at some places.
+type ragged struct {
+	name   string
+	length int
+	wrong  func(at int) bool
+	tokens int // of the answer
+	rounds [2]int
+}
+
+// saveText computes the last token of a sequence and returns its file.
+func saveText(t *testing.T, s *engine.Sequence) string {
+	if err := s.Append(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+	path := filepath.Join(t.TempDir(), "text")
+	if err := s.Save(path); err != nil {
+		t.Error(err)
+	}
+	return readFile(t, path)
+}
+
+// run draws the answer by a sequence with drafts, and compares it, what the cache holds behind every token, and the file behind the last one, with
+// those of plain decoding.
+func (r *ragged) run(t *testing.T, s *engine.Sequence, prompt []token.ID, answer []sample.Token, file string) {
+	if err := s.Append(t.Context(), prompt); err != nil {
+		t.Error(err)
+		return
+	}
+	for j, want := range answer {
+		got, err := s.Next(t.Context())
+		if err != nil || got.Token != want {
+			t.Errorf("%s, token %d: %v, want %v: %v", r.name, j, got, want, err)
+			return
+		}
+		if trunk, taken, live := s.Aligned(); trunk+taken != s.Len()-1 || live > r.length+1 {
+			t.Errorf("%s, %d tokens: %d in the trunk, %d of a round, %d rows", r.name, s.Len(), trunk, taken, live)
+		}
+	}
+	if saveText(t, s) != file {
+		t.Errorf("%s: its keys and values are not those of plain decoding", r.name)
+	}
+	if n := s.SpecStats().Rounds; n < r.rounds[0] || n > r.rounds[1] {
+		t.Errorf("%s: %d rounds, want %d to %d", r.name, n, r.rounds[0], r.rounds[1])
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
 
 // TestRaggedRounds runs rounds of several sequences in common steps, of which each accepts another number of drafts: all,
 // none, some; one ends early. It holds what goes wrong in batches that are aligned by padding (EqSpec): every answer is
@@ -21,87 +73,43 @@ import (
 // draft is left; and the keys and values are, byte for byte, those that plain decoding leaves, so that no position
 // and no mask was another's.
 func TestRaggedRounds(t *testing.T) {
-	const n = 150
 	b := newBed(t, 2, modeltest.Spec{Context: 300}.File(t))
-	dir := t.TempDir()
-	saved := func(name string, s *engine.Sequence) string {
-		if err := s.Append(t.Context(), nil); err != nil { // the last token
-			t.Error(err)
-		}
-		path := filepath.Join(dir, name)
-		if err := s.Save(path); err != nil {
-			t.Error(err)
-		}
-		return readFile(t, path)
-	}
-	never := func(int) bool { return false }
-	kinds := []struct {
-		length int
-		wrong  func(at int) bool
-	}{
-		{6, never},
-		{6, func(int) bool { return true }},
-		{9, func(at int) bool { return at*at%7 == 1 }},
-		{3, func(at int) bool { return at%2 == 0 }},
-		{40, func(at int) bool { return at%11 == 0 }},
-		{0, never},
+	never, free := func(int) bool { return false }, [2]int{0, raggedTokens + 1}
+	kinds := []ragged{
+		{"all are right", 6, never, raggedTokens, [2]int{0, 1 + raggedTokens/7 + 1}},
+		{"none is right", 6, func(int) bool { return true }, raggedTokens, [2]int{raggedTokens - 1, raggedTokens + 1}},
+		{"two of seven are wrong", 9, func(at int) bool { return at*at%7 == 1 }, raggedTokens, free},
+		{"every second is wrong, few tokens", 3, func(at int) bool { return at%2 == 0 }, 20, free},
+		{"long drafts, one of eleven is wrong", 40, func(at int) bool { return at%11 == 0 }, raggedTokens, free},
+		{"no drafts", 0, never, raggedTokens, free},
 	}
 	for _, cache := range []tensor.Type{tensor.F16, tensor.Q8_0} {
 		e := b.engine(t, engine.Config{Seqs: len(kinds), CacheType: cache})
 		var all sync.WaitGroup
-		rounds, tokens := make([]int, len(kinds)), 0
+		tokens := 0
 		for i, kind := range kinds {
-			p, prompt, want := sample.Params{Temperature: 0.8 * float32(i%2), Seed: uint64(i)}, text(20 + 7*i)[i:], n
-			if i == 3 {
-				want = 20
-			}
-			tokens += want
+			p, prompt := sample.Params{Temperature: 0.8 * float32(i%2), Seed: uint64(i)}, text(20 + 7*i)[i:]
+			tokens += kind.tokens
 			plain, err := b.engine(t, engine.Config{CacheType: cache}).NewSequence(engine.Answer{Sampling: p})
 			if err != nil {
 				t.Fatal(err)
 			}
-			answer := draw(t, plain, want, prompt)
-			file := saved(fmt.Sprint("plain", i), plain)
+			answer := draw(t, plain, kind.tokens, prompt)
+			file := saveText(t, plain)
 			whole := slices.Clone(prompt)
 			for _, c := range answer {
 				whole = append(whole, c.ID)
 			}
-			d := openDrafters(t, e, true, scripted(kind.length, kind.wrong))
 			s, err := e.NewSequence(engine.Answer{Sampling: p})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := s.SetDrafting(d, whole); err != nil {
+			if err := s.SetDrafting(openDrafters(t, e, true, scripted(kind.length, kind.wrong)), whole); err != nil {
 				t.Fatal(err)
 			}
-			all.Go(func() {
-				if err := s.Append(t.Context(), prompt); err != nil {
-					t.Error(err)
-					return
-				}
-				for j, want := range answer {
-					got, err := s.Next(t.Context())
-					if err != nil || got.Token != want {
-						t.Errorf("sequence %d, token %d: %v, want %v: %v", i, j, got, want, err)
-						return
-					}
-					if trunk, taken, live := s.Aligned(); trunk+taken != s.Len()-1 || live > kind.length+1 {
-						t.Errorf("sequence %d, %d tokens: %d in the trunk, %d of a round, %d rows", i, s.Len(), trunk, taken, live)
-					}
-				}
-				if saved(fmt.Sprint(i), s) != file {
-					t.Errorf("sequence %d: its keys and values are not those of plain decoding", i)
-				}
-				rounds[i] = s.SpecStats().Rounds
-				if err := s.Close(); err != nil {
-					t.Error(err)
-				}
-			})
+			all.Go(func() { kind.run(t, s, prompt, answer, file) })
 		}
 		all.Wait()
-		if rounds[0] > 1+n/7+1 || rounds[1] < n-1 {
-			t.Errorf("rounds: %v", rounds)
-		}
 		if l := e.Load(); l.Steps >= tokens {
 			t.Errorf("%d steps for %d tokens", l.Steps, tokens)
 		}

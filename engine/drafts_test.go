@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -42,98 +43,125 @@ func cheapRows(e *engine.Engine) {
 	})
 }
 
+// characters returns drafters of a text: one that is always right, one that is always wrong, one that is sometimes right and
+// drafts what is no token too, and one that drafts nothing.
+func characters(whole []token.ID) (right, wrong, mixed, silent *drafter) {
+	right = &drafter{draft: func(d *drafter, tree *method.Tree) {
+		at := method.Root
+		for _, id := range whole[len(d.h.IDs()):] {
+			if at = tree.Add(at, id, 0, 0.9); at == method.Root {
+				return
+			}
+		}
+	}}
+	wrong = &drafter{draft: func(d *drafter, tree *method.Tree) {
+		at := method.Root
+		for i := range 5 {
+			at = tree.Add(at, (whole[len(d.h.IDs())]+1+token.ID(i))%48, 1, 0.9)
+		}
+	}}
+	r := rand.New(rand.NewPCG(1, 2))
+	mixed = &drafter{draft: func(d *drafter, tree *method.Tree) {
+		for range 20 {
+			parent := r.IntN(tree.Len()+1) - 1
+			id := token.ID(r.IntN(60) - 6) // some of them no tokens
+			if at := len(d.h.IDs()) + depth(tree, parent); r.IntN(2) == 0 && at < len(whole) {
+				id = whole[at]
+			}
+			tree.Add(parent, id, r.IntN(70)-3, r.Float32())
+		}
+	}}
+	return right, wrong, mixed, &drafter{draft: func(*drafter, *method.Tree) {}}
+}
+
 // TestDraftsChangeNothing draws by drafters of every character, alone and together, greedily and not, and
 // expects the tokens and log-probabilities of plain decoding.
 func TestDraftsChangeNothing(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	const n = 120
 	hot := sample.Params{Temperature: 1.2, TopK: 7, TopP: 0.9, Seed: 4}
-	for _, p := range []engine.Answer{
-		{}, {Sampling: sample.Params{Temperature: 0.7, Seed: 3}}, {Sampling: hot, SampleIndex: 2},
-		{Penalties: sample.Penalties{Repeat: 1.3, RepeatWindow: 20, Presence: 0.2, Frequency: 0.1}},
-		{Penalties: sample.Penalties{Repeat: 1.1, RepeatWindow: -1, Bias: []sample.Bias{{ID: 3, Add: 2}, {ID: 5, Add: float32(math.Inf(-1))}}}, Sampling: hot},
-		{Penalties: sample.Penalties{MinTokens: 60, Ends: []token.ID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, Frequency: -0.1}, Sampling: hot},
-		{Penalties: sample.Penalties{DRY: sample.DRY{Multiplier: 0.8, Base: 1.75, AllowedLength: 1, Window: -1}}, Sampling: hot},
-		{Sampling: sample.Params{Temperature: 1, Seed: 3, TypicalP: 0.9, XTC: sample.XTC{Probability: 0.5, Threshold: 0.05}}},
-		{Sampling: sample.Params{Temperature: 1, Seed: 3, Order: sample.TemperFirst, TopNSigma: 2, DynamicTemperature: sample.DynamicTemperature{Range: 0.5}}},
-		{Sampling: sample.Params{Temperature: 1, Seed: 3, Mirostat: sample.Mirostat{Version: 1, Tau: 3, Eta: 0.1}}},
-		{Sampling: sample.Params{Temperature: 1, Seed: 3, Mirostat: sample.Mirostat{Version: 2, Tau: 3, Eta: 0.1}}},
-		{Thinking: sample.Thinking{Budget: 3, Begin: []token.ID{1}, End: []token.ID{2, 3}}, Sampling: hot},
-	} {
-		plain := func(prompt []token.ID) []sample.Token {
-			s, err := newEngine(t, engine.Config{}).NewSequence(p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return draw(t, s, n, prompt)
-		}
+	warm := func(change func(p *sample.Params)) engine.Answer {
+		p := sample.Params{Temperature: 1, Seed: 3}
+		change(&p)
+		return engine.Answer{Sampling: p}
+	}
+	answers := []struct {
+		name   string
+		answer engine.Answer
+	}{
+		{"greedy", engine.Answer{}},
+		{"tempered", engine.Answer{Sampling: sample.Params{Temperature: 0.7, Seed: 3}}},
+		{"truncated, the third answer", engine.Answer{Sampling: hot, SampleIndex: 2}},
+		{"penalties", engine.Answer{Penalties: sample.Penalties{Repeat: 1.3, RepeatWindow: 20, Presence: 0.2, Frequency: 0.1}}},
+		{"biases", engine.Answer{Sampling: hot, Penalties: sample.Penalties{
+			Repeat: 1.1, RepeatWindow: -1, Bias: []sample.Bias{{ID: 3, Add: 2}, {ID: 5, Add: float32(math.Inf(-1))}},
+		}}},
+		{"a minimum of tokens", engine.Answer{Sampling: hot, Penalties: sample.Penalties{
+			MinTokens: 60, Ends: []token.ID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, Frequency: -0.1,
+		}}},
+		{"DRY", engine.Answer{Sampling: hot, Penalties: sample.Penalties{DRY: sample.DRY{Multiplier: 0.8, Base: 1.75, AllowedLength: 1, Window: -1}}}},
+		{"typical-p and XTC", warm(func(p *sample.Params) { p.TypicalP, p.XTC = 0.9, sample.XTC{Probability: 0.5, Threshold: 0.05} })},
+		{"top-n-sigma and a dynamic temperature", warm(func(p *sample.Params) {
+			p.Order, p.TopNSigma, p.DynamicTemperature = sample.TemperFirst, 2, sample.DynamicTemperature{Range: 0.5}
+		})},
+		{"mirostat 1", warm(func(p *sample.Params) { p.Mirostat = sample.Mirostat{Version: 1, Tau: 3, Eta: 0.1} })},
+		{"mirostat 2", warm(func(p *sample.Params) { p.Mirostat = sample.Mirostat{Version: 2, Tau: 3, Eta: 0.1} })},
+		{"a thinking budget", engine.Answer{Sampling: hot, Thinking: sample.Thinking{Budget: 3, Begin: []token.ID{1}, End: []token.ID{2, 3}}}},
+	}
+	for _, tt := range answers {
 		prompt := text(30)
-		want := plain(prompt)
+		plain, err := newEngine(t, engine.Config{}).NewSequence(tt.answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := draw(t, plain, n, prompt)
 		whole := slices.Clone(prompt)
 		for _, c := range want {
 			whole = append(whole, c.ID)
 		}
-		r := rand.New(rand.NewPCG(1, 2))
-		oracle := &drafter{draft: func(d *drafter, tree *method.Tree) {
-			at := method.Root
-			for _, id := range whole[len(d.h.IDs()):] {
-				if at = tree.Add(at, id, 0, 0.9); at == method.Root {
-					return
-				}
-			}
-		}}
-		wrong := &drafter{draft: func(d *drafter, tree *method.Tree) {
-			at := method.Root
-			for i := range 5 {
-				at = tree.Add(at, (whole[len(d.h.IDs())]+1+token.ID(i))%48, 1, 0.9)
-			}
-		}}
-		mixed := &drafter{draft: func(d *drafter, tree *method.Tree) {
-			for range 20 {
-				parent := r.IntN(tree.Len()+1) - 1
-				id := token.ID(r.IntN(60) - 6) // some of them no tokens
-				if at := len(d.h.IDs()) + depth(tree, parent); r.IntN(2) == 0 && at < len(whole) {
-					id = whole[at]
-				}
-				tree.Add(parent, id, r.IntN(70)-3, r.Float32())
-			}
-		}}
-		silent := &drafter{draft: func(*drafter, *method.Tree) {}}
-		for name, ds := range map[string][]*drafter{
-			"oracle": {oracle}, "wrong": {wrong}, "mixed": {mixed}, "silent": {silent}, "all": {wrong, oracle, mixed, silent},
+		right, wrong, mixed, silent := characters(whole)
+		forced := len(tt.answer.Thinking.End) // drafts that are accepted whatever drafters do
+		for _, c := range []struct {
+			name     string
+			drafters []*drafter
+			rounds   int // at most, where rows are cheap
+			accepted int // drafts, at most
+		}{
+			{"right", []*drafter{right}, 20, n},
+			{"wrong", []*drafter{wrong}, n, forced},
+			{"mixed", []*drafter{mixed}, n, n},
+			{"silent", []*drafter{silent}, n, forced},
+			{"all", []*drafter{wrong, right, mixed, silent}, n, n},
 		} {
 			for _, cheap := range []bool{false, true} {
-				e := newEngine(t, engine.Config{})
-				d := drafting(t, e, ds...)
-				if cheap {
-					cheapRows(e)
-				}
-				s, err := e.NewSequence(p)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := s.SetDrafting(d, nil); err != nil {
-					t.Fatal(err)
-				}
-				if got := draw(t, s, n, prompt); !slices.Equal(got, want) {
-					t.Errorf("%s, cheap rows %v: %v, want %v", name, cheap, got, want)
-				}
-				st := s.SpecStats()
-				if name == "oracle" && cheap && st.Rounds > 20 {
-					t.Errorf("an oracle took %d rounds for %d tokens", st.Rounds, n)
-				}
-				forced := len(p.Thinking.End) // they are drafted for free
-				if (name == "wrong" || name == "silent") && st.Accepted > forced {
-					t.Errorf("%s: %d drafts accepted", name, st.Accepted)
-				}
-				for _, d := range ds {
-					if len(d.faults) > 0 || d.watched == 0 {
-						t.Errorf("%s: %d rows seen: %v", name, d.watched, d.faults)
+				t.Run(fmt.Sprintf("%s/%s/cheap=%v", tt.name, c.name, cheap), func(t *testing.T) {
+					e := newEngine(t, engine.Config{})
+					d := drafting(t, e, c.drafters...)
+					if cheap {
+						cheapRows(e)
 					}
-				}
-				if err := s.Close(); err != nil {
-					t.Fatal(err)
-				}
+					s, err := e.NewSequence(tt.answer)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := s.SetDrafting(d, nil); err != nil {
+						t.Fatal(err)
+					}
+					if got := draw(t, s, n, prompt); !slices.Equal(got, want) {
+						t.Errorf("%v, want %v", got, want)
+					}
+					if st := s.SpecStats(); cheap && st.Rounds > c.rounds || st.Accepted > c.accepted {
+						t.Errorf("%d rounds and %d accepted drafts for %d tokens; at most %d where rows are cheap, and %d", st.Rounds, st.Accepted, n, c.rounds, c.accepted)
+					}
+					for _, d := range c.drafters {
+						if len(d.faults) > 0 || d.watched == 0 {
+							t.Errorf("%d rows seen: %v", d.watched, d.faults)
+						}
+					}
+					if err := s.Close(); err != nil {
+						t.Fatal(err)
+					}
+				})
 			}
 		}
 	}

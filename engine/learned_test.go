@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"os"
 	"path/filepath"
@@ -109,83 +110,132 @@ func TestNotLasting(t *testing.T) {
 	}
 }
 
-// TestLearned: what methods learned is there when they are opened again, each method's beside the others'; nothing is
-// written where nothing was learned, and files that make no sense count as none.
-func TestLearned(t *testing.T) {
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	e := newEngine(t, engine.Config{})
+// saveDrafting keeps what a drafting has learned.
+func saveDrafting(t *testing.T, d *engine.Drafting) {
+	t.Helper()
+	if err := d.Save(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// learnedFile returns the text of an engine's file of what methods learned; "": there is none. It removes the file.
+func learnedFile(t *testing.T, e *engine.Engine) string {
+	t.Helper()
 	path, err := e.LearnedPath()
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, d := openKeeper(t, e, "keeper")
-	save := func(d *engine.Drafting) {
-		t.Helper()
-		if err := d.Save(); err != nil {
-			t.Fatal(err)
-		}
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return ""
 	}
-	save(d)
-	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a file of nothing: %v", err)
+	text := readFile(t, path)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// writeLearned writes the file of an engine.
+func writeLearned(t *testing.T, e *engine.Engine, text string) {
+	t.Helper()
+	path, err := e.LearnedPath()
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, path, text)
+}
+
+// keptText returns a new engine and the file of a method that has a state and has drafted a text.
+func keptText(t *testing.T) (e *engine.Engine, d *engine.Drafting, text string) {
+	t.Helper()
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	e = newEngine(t, engine.Config{})
+	k, d := openKeeper(t, e, "keeper")
+	if saveDrafting(t, d); learnedFile(t, e) != "" {
+		t.Error("a file of nothing was written")
 	}
 	k.state = []byte("123")
 	useDrafting(t, e, d)
-	save(d)
-	first := readFile(t, path)
-	if !strings.Contains(first, `"c":10`) || !strings.Contains(first, `"state"`) {
-		t.Errorf("kept: %s", first)
+	saveDrafting(t, d)
+	if text = learnedFile(t, e); !strings.Contains(text, `"c":10`) || !strings.Contains(text, `"state"`) {
+		t.Errorf("kept: %s", text)
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	save(d)
-	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+	return e, d, text
+}
+
+// TestLearned: what methods learned is there when they are opened again, each method's beside the others'; nothing is
+// written where nothing was learned.
+func TestLearned(t *testing.T) {
+	e, d, first := keptText(t)
+	if saveDrafting(t, d); learnedFile(t, e) != "" {
 		t.Error("the same was saved twice")
 	}
-	writeFile(t, path, strings.Replace(first, "{", `{"unknown method":{"state":"AAAA"},`, 1))
-
-	// Another engine of the model.
-	e = newEngine(t, engine.Config{})
-	k2, d2 := openKeeper(t, e, "keeper2")
-	d2.Load()
-	useDrafting(t, e, d2)
-	save(d2)
-	if both := readFile(t, path); len(k2.state) > 0 || !strings.Contains(both, `"keeper"`) || !strings.Contains(both, `"keeper2"`) || strings.Contains(both, "unknown") {
-		t.Errorf("kept: %s", both)
+	tests := []struct {
+		name     string
+		method   string
+		file     string   // "": that of the test before
+		state    string   // that is loaded
+		has, not []string // in the file that is saved behind another text
+		whole    bool     // the file is removed before it is saved, so that it has this method alone
+	}{
+		{"another method", "keeper2", strings.Replace(first, "{", `{"unknown method":{"state":"AAAA"},`, 1), "", []string{`"keeper"`, `"keeper2"`}, []string{"unknown"}, false},
+		{"the method", "keeper", "", "123", []string{`"c":10`}, nil, true},
 	}
-	k, d = openKeeper(t, e, "keeper")
-	d.Load()
-	if string(k.state) != "123" {
-		t.Errorf("loaded %q", k.state)
-	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	useDrafting(t, e, d)
-	save(d)
-	if again := readFile(t, path); again == first || !strings.Contains(again, `"c":10`) {
-		t.Errorf("rates do not go on: %s", again)
-	}
-
-	good := readFile(t, path)
-	for name, text := range map[string]string{
-		"empty": "", "no object": "[1]", "cut": good[:len(good)/2], "state": `{"keeper":{"state":"AAAA"}}`, "too large": strings.Repeat(" ", 16<<20) + good,
-		"rates": `{"keeper":{"rates":[{"c":-1,"h":1,"t":1},{"c":1000000,"h":1,"t":1},{"c":10,"h":2,"t":1},{"c":12,"h":-1,"t":1},{"c":14,"h":1e30,"t":1e30}]}}`,
-	} {
-		writeFile(t, path, text)
-		k, d := openKeeper(t, e, "keeper")
+	last := ""
+	for _, tt := range tests {
+		e := newEngine(t, engine.Config{})
+		writeLearned(t, e, cmp.Or(tt.file, last))
+		k, d := openKeeper(t, e, tt.method)
 		d.Load()
-		if len(k.state) > 0 {
-			t.Errorf("%s: loaded %q", name, k.state)
+		if string(k.state) != tt.state {
+			t.Errorf("%s: loaded %q, want %q", tt.name, k.state, tt.state)
+		}
+		if tt.whole {
+			learnedFile(t, e)
+		}
+		useDrafting(t, e, d)
+		saveDrafting(t, d)
+		saved := learnedFile(t, e)
+		last = saved
+		if saved == first {
+			t.Errorf("%s: rates do not go on: %s", tt.name, saved)
+		}
+		for _, part := range tt.has {
+			if !strings.Contains(saved, part) {
+				t.Errorf("%s: kept without %s: %s", tt.name, part, saved)
+			}
+		}
+		for _, part := range tt.not {
+			if strings.Contains(saved, part) {
+				t.Errorf("%s: kept with %s: %s", tt.name, part, saved)
+			}
+		}
+	}
+}
+
+// TestLearnedDamaged: files that make no sense count as none, and drafting goes on.
+func TestLearnedDamaged(t *testing.T) {
+	e, _, good := keptText(t)
+	rates := `{"keeper":{"rates":[{"c":-1,"h":1,"t":1},{"c":1000000,"h":1,"t":1},{"c":10,"h":2,"t":1},{"c":12,"h":-1,"t":1},{"c":14,"h":1e30,"t":1e30}]}}`
+	tests := []struct{ name, file string }{
+		{"empty", ""}, {"no object", "[1]"}, {"cut", good[:len(good)/2]}, {"a state that is too short", `{"keeper":{"state":"AAAA"}}`},
+		{"too large", strings.Repeat(" ", 16<<20) + good}, {"rates out of range", rates},
+	}
+	for _, tt := range tests {
+		writeLearned(t, e, tt.file)
+		k, d := openKeeper(t, e, "keeper")
+		if d.Load(); len(k.state) > 0 {
+			t.Errorf("%s: loaded %q", tt.name, k.state)
 		}
 		useDrafting(t, e, d)
 	}
+}
 
-	// Saving, loading and drafting at the same time.
-	k.state = nil
-	e = newEngine(t, engine.Config{Seqs: 4})
-	_, d = openKeeper(t, e, "keeper")
+// TestLearnedTogether saves, loads and drafts at the same time.
+func TestLearnedTogether(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	e := newEngine(t, engine.Config{Seqs: 4})
+	_, d := openKeeper(t, e, "keeper")
 	var group sync.WaitGroup
 	for range 4 {
 		group.Go(func() {
@@ -197,12 +247,15 @@ func TestLearned(t *testing.T) {
 		})
 	}
 	group.Wait()
+}
 
-	// Where no file can be written.
+// TestLearnedUnwritable expects an error where no file can be written.
+func TestLearnedUnwritable(t *testing.T) {
 	blocked := filepath.Join(t.TempDir(), "file")
 	writeFile(t, blocked, "")
 	t.Setenv("XDG_CACHE_HOME", blocked)
-	_, d = openKeeper(t, e, "keeper")
+	e := newEngine(t, engine.Config{})
+	_, d := openKeeper(t, e, "keeper")
 	useDrafting(t, e, d)
 	if err := d.Save(); err == nil {
 		t.Error("saved below a file")

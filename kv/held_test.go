@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"testing"
 
@@ -155,69 +157,90 @@ func TestHeldRefusals(t *testing.T) {
 	x := b.open("")
 	b.must(x, story(0, 0, 200))
 	file := b.saved(x)
-	read := func(c Config, r io.Reader, size int, salt string) error {
-		t.Helper()
-		k, err := New(c)
+	more := append(slices.Clone(file), 0)
+	gone, failure := errors.New("the weights are gone"), errors.New("the disk is gone")
+	config := func(change func(c *Config)) Config {
+		c := small
+		change(&c)
+		return c
+	}
+	type refusal struct {
+		name   string
+		config Config
+		file   []byte
+		size   int // that the reader is said to have
+		salt   string
+		fails  error // of the reader behind the file
+		want   error
+	}
+	unknown := config(func(c *Config) { c.Identity = func() (string, error) { return "test", gone } })
+	narrow := config(func(c *Config) { c.Tokens, c.Seqs, c.Scratch = 1, 1, 1 })
+	tests := []refusal{
+		{name: "the file itself", config: small, file: file, size: len(file)},
+		{name: "a model without an identity", config: unknown, file: file, size: len(file), want: gone},
+		{name: "another model's", config: config(func(c *Config) { c.Identity = named("testx") }), file: file, size: len(file), want: ErrFile},
+		{name: "another cache type's", config: config(func(c *Config) { c.Type = tensor.F16 }), file: file, size: len(file), want: ErrFile},
+		{name: "another salt's", config: small, file: file, size: len(file), salt: "x", want: ErrFile},
+		{name: "longer than the context", config: config(func(c *Config) { c.Context = 199 }), file: file, size: len(file), want: ErrFile},
+		{name: "no room", config: narrow, file: file, size: len(file), want: ErrFull},
+		{name: "with more behind it", config: small, file: more, size: len(more), want: ErrFile},
+		{name: "one that grew", config: small, file: more, size: len(file), want: ErrFile},
+	}
+	for i := range steps(file) {
+		changed := slices.Clone(file)
+		changed[i] ^= 1 << (i % 8)
+		tests = append(tests,
+			refusal{name: fmt.Sprint("cut at ", i), config: small, file: file[:i], size: i, want: ErrFile},
+			refusal{name: fmt.Sprint("changed at ", i), config: small, file: changed, size: len(file), want: ErrFile},
+			refusal{name: fmt.Sprint("a reader that fails at ", i), config: small, file: file[:i], size: len(file), fails: failure, want: failure})
+	}
+	for _, tt := range tests {
+		k, err := New(tt.config)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := k.NewSeq(salt)
-		_, err = load(k, s, r, size, salt, nil)
+		r := io.Reader(bytes.NewReader(tt.file))
+		if tt.fails != nil {
+			r = io.MultiReader(r, errReader{tt.fails})
+		}
+		_, err = load(k, k.NewSeq(tt.salt), r, tt.size, tt.salt, nil)
+		if !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
+		}
 		if u := k.Usage(); err != nil && (u.Used != 0 || u.Idle != 0) {
-			t.Errorf("%v: %d pages are used, %d kept", err, u.Used, u.Idle)
-		}
-		return err
-	}
-	if err := read(small, bytes.NewReader(file), len(file), ""); err != nil {
-		t.Fatal(err)
-	}
-	unknown, gone := small, errors.New("the weights are gone")
-	unknown.Identity = func() (string, error) { return "test", gone }
-	refuse := func(what string, c Config, file []byte, salt string, is error) {
-		t.Helper()
-		if err := read(c, bytes.NewReader(file), len(file), salt); !errors.Is(err, is) {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: %v: %d pages are used, %d kept", tt.name, err, u.Used, u.Idle)
 		}
 	}
-	foreign, typed, short, narrow := small, small, small, small
-	foreign.Identity = named("testx")
-	typed.Type = tensor.F16
-	short.Context = 199
-	narrow.Tokens, narrow.Seqs, narrow.Scratch = 1, 1, 1
-	refuse("a model without an identity", unknown, file, "", gone)
-	refuse("another model's", foreign, file, "", ErrFile)
-	refuse("another cache type's", typed, file, "", ErrFile)
-	refuse("another salt's", small, file, "x", ErrFile)
-	refuse("longer than the context", short, file, "", ErrFile)
-	refuse("no room", narrow, file, "", ErrFull)
-	refuse("with more behind it", small, append(slices.Clone(file), 0), "", ErrFile)
-	if err := read(small, bytes.NewReader(append(slices.Clone(file), 0)), len(file), ""); !errors.Is(err, ErrFile) {
-		t.Errorf("one that grew: %v", err)
-	}
-	k := newBook(t, small).k
-	most := slices.Max(x.ids)
-	if _, err := k.NewReader(bytes.NewReader(file), int64(len(file)), "", int(most)); !errors.Is(err, ErrFile) {
-		t.Errorf("an id beyond the vocabulary: %v", err)
-	}
-	if _, err := k.NewReader(bytes.NewReader(file), int64(len(file)), "", int(most)+1); err != nil {
-		t.Errorf("the vocabulary's last id: %v", err)
-	}
-	step := max(1, len(file)/300)
-	for i := 0; i < len(file); i += step {
-		refuse("cut", small, file[:i], "", ErrFile)
-		bad := slices.Clone(file)
-		bad[i] ^= 1 << (i % 8)
-		refuse("changed", small, bad, "", ErrFile)
-		failure := errors.New("the disk is gone")
-		if err := read(small, io.MultiReader(bytes.NewReader(file[:i]), errReader{failure}), len(file), ""); !errors.Is(err, failure) {
-			t.Errorf("a reader that fails: %v", err)
+	b.finish()
+}
+
+// TestHeldVocabulary expects a file to be refused by a vocabulary that lacks one of its ids.
+func TestHeldVocabulary(t *testing.T) {
+	b := newBook(t, small)
+	x := b.open("")
+	b.must(x, story(0, 0, 200))
+	file, most := b.saved(x), int(slices.Max(x.ids))
+	for vocabulary, want := range map[int]error{most: ErrFile, most + 1: nil} {
+		if _, err := newBook(t, small).k.NewReader(bytes.NewReader(file), int64(len(file)), "", vocabulary); !errors.Is(err, want) {
+			t.Errorf("a vocabulary of %d, the largest id is %d: %v, want %v", vocabulary, most, err, want)
 		}
+	}
+	b.finish()
+}
+
+// TestHoldRefusals expects writers that fail to end a file, and pages of another text or of no sequence to be refused.
+func TestHoldRefusals(t *testing.T) {
+	b := newBook(t, small)
+	x := b.open("")
+	b.must(x, story(0, 0, 200))
+	failure := errors.New("the disk is gone")
+	for i := range steps(b.saved(x)) {
 		h, err := b.k.Hold(x.seq, x.ids)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := h.Write(&limitedWriter{i, failure}); !errors.Is(err, failure) {
-			t.Errorf("a writer that fails: %v", err)
+			t.Errorf("a writer that fails at %d: %v", i, err)
 		}
 		h.Release()
 	}
@@ -229,6 +252,14 @@ func TestHeldRefusals(t *testing.T) {
 		t.Errorf("pages of no sequence: %v", err)
 	}
 	b.finish()
+}
+
+// steps returns about 300 places of a file.
+func steps(file []byte) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i := 0; i < len(file) && yield(i); i += max(1, len(file)/300) {
+		}
+	}
 }
 
 // named returns the identity of a model.

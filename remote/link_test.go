@@ -156,97 +156,117 @@ func open(t *testing.T, n int) (near, far *Link) {
 	return near, far
 }
 
+// marked is a byte of the payload whose frame a lie alters.
+const marked = 0xaa
+
+// altered makes links of which the far one sends a frame that is altered.
+func altered(alter func(b []byte, at int) []byte) func(t *testing.T) *Link {
+	return func(t *testing.T) *Link {
+		near, far := pair(Config{Silence: time.Second, Request: 100})
+		t.Cleanup(func() { far.Fail(nil) })
+		if err := near.Send(t.Context(), KindRequest, nil); err != nil {
+			t.Fatal(err)
+		}
+		go connect(near, far, func(_, down *tap) {
+			down.alter = func(b []byte) []byte {
+				if at := bytes.IndexByte(b, marked); at >= 0 {
+					return alter(b, at)
+				}
+				return b
+			}
+		})
+		if _, err := far.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := far.Send(t.Context(), KindBody, []byte{marked}); err != nil {
+			t.Fatal(err)
+		}
+		return near
+	}
+}
+
+// changed returns a lie that changes the byte so far from the marked one.
+func changed(from int, change func(b byte) byte) func(t *testing.T) *Link {
+	return altered(func(b []byte, at int) []byte { b[at+from] = change(b[at+from]); return b })
+}
+
+// another answers another request than that which came.
+func another(t *testing.T) *Link {
+	near, far := open(t, 0)
+	far.mu.Lock()
+	far.outSum = far.outSum.answer()
+	far.mu.Unlock()
+	if err := far.Send(t.Context(), KindBody, nil); err != nil {
+		t.Fatal(err)
+	}
+	return near
+}
+
+// flood sends more than the near side, which takes nothing, has room for.
+func flood(t *testing.T) *Link {
+	near, far := open(t, 0)
+	far.config.Window = 1 << 30
+	for range 10 {
+		if err := far.Send(t.Context(), KindBody, make([]byte, 200<<10)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := 0; near.Err() == nil && i < 1000; i++ {
+		time.Sleep(time.Millisecond)
+	}
+	return near
+}
+
+// forgotten connects the near side to a far one that knows nothing of what was sent.
+func forgotten(t *testing.T) *Link {
+	near, _ := open(t, 3)
+	for range 3 {
+		if _, err := near.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := near.Drained(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	connect(near, NewLink(Config{Request: 100}), func(_, _ *tap) {})
+	if near.Err() == nil {
+		t.Error("the link goes on")
+	}
+	return near
+}
+
 // TestLies changes what the far side sends: each lie ends the link by its error.
 func TestLies(t *testing.T) {
-	next := func(t *testing.T, l *Link) error {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		for {
-			if _, err := l.Next(ctx); err != nil {
-				return err
-			}
-		}
-	}
+	flipped := func(b byte) byte { return b ^ 1 }
+	kind := func(k Kind) func(byte) byte { return func(byte) byte { return byte(k) } }
 	for _, c := range []struct {
-		name  string
-		want  error
-		alter func(b []byte) []byte
+		name string
+		lie  func(t *testing.T) *Link
+		want error
 	}{
-		{"a byte of the payload", ErrDigest, func(b []byte) []byte { b[bytes.IndexByte(b, 0xaa)] ^= 1; return b }},
-		{"a byte of the sum", ErrDigest, func(b []byte) []byte { b[bytes.IndexByte(b, 0xaa)+1] ^= 1; return b }},
-		{"the kind", ErrDigest, func(b []byte) []byte { b[bytes.IndexByte(b, 0xaa)-3] = byte(KindTokens); return b }},
-		{"an unknown kind", ErrFrame, func(b []byte) []byte { b[bytes.IndexByte(b, 0xaa)-3] = 99; return b }},
-		{"a request from there", ErrFrame, func(b []byte) []byte { b[bytes.IndexByte(b, 0xaa)-3] = byte(KindRequest); return b }},
-		{"frames that were never sent are acknowledged", ErrFrame, func(b []byte) []byte { return control(b, kindAck, 99) }},
+		{"a byte of the payload", changed(0, flipped), ErrDigest},
+		{"a byte of the sum", changed(1, flipped), ErrDigest},
+		{"the kind", changed(-3, kind(KindTokens)), ErrDigest},
+		{"an unknown kind", changed(-3, kind(99)), ErrFrame},
+		{"a request from there", changed(-3, kind(KindRequest)), ErrFrame},
+		{"frames that were never sent are acknowledged", altered(func(b []byte, _ int) []byte { return control(b, kindAck, 99) }), ErrFrame},
+		{"the answer to another request", another, ErrDigest},
+		{"a flood", flood, ErrFlood},
+		{"a far side that has forgotten", forgotten, ErrFrame},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			near, far := pair(Config{Silence: time.Second, Request: 100})
-			if err := near.Send(t.Context(), KindRequest, nil); err != nil {
-				t.Fatal(err)
+			near := c.lie(t)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			var err error
+			for err == nil {
+				_, err = near.Next(ctx)
 			}
-			go connect(near, far, func(_, down *tap) {
-				down.alter = func(b []byte) []byte {
-					if bytes.IndexByte(b, 0xaa) < 0 {
-						return b
-					}
-					return c.alter(b)
-				}
-			})
-			if _, err := far.Next(t.Context()); err != nil {
-				t.Fatal(err)
+			if !errors.Is(err, c.want) || !errors.Is(near.Err(), c.want) {
+				t.Errorf("%v, and the link has %v; want %v", err, near.Err(), c.want)
 			}
-			if err := far.Send(t.Context(), KindBody, []byte{0xaa}); err != nil {
-				t.Fatal(err)
-			}
-			if err := next(t, near); !errors.Is(err, c.want) {
-				t.Errorf("%v", err)
-			}
-			far.Fail(nil)
 		})
 	}
-	t.Run("the answer to another request", func(t *testing.T) {
-		near, far := open(t, 0)
-		far.mu.Lock()
-		far.outSum = far.outSum.answer()
-		far.mu.Unlock()
-		if err := far.Send(t.Context(), KindBody, nil); err != nil {
-			t.Fatal(err)
-		}
-		if err := next(t, near); !errors.Is(err, ErrDigest) {
-			t.Errorf("%v", err)
-		}
-	})
-	t.Run("a flood", func(t *testing.T) {
-		near, far := open(t, 0)
-		far.config.Window = 1 << 30
-		for range 10 {
-			if err := far.Send(t.Context(), KindBody, make([]byte, 200<<10)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for i := 0; near.Err() == nil && i < 1000; i++ {
-			time.Sleep(time.Millisecond)
-		}
-		if err := near.Err(); !errors.Is(err, ErrFlood) {
-			t.Errorf("%v", err)
-		}
-	})
-	t.Run("a far side that has forgotten", func(t *testing.T) {
-		near, _ := open(t, 3)
-		for range 3 {
-			if _, err := near.Next(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := near.Drained(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		other := NewLink(Config{Request: 100})
-		connect(near, other, func(_, _ *tap) {})
-		if err := near.Err(); !errors.Is(err, ErrFrame) {
-			t.Errorf("%v", err)
-		}
-	})
 }
 
 // TestAgain sends frames again that came, and one too early: nothing comes twice, and a new connection brings what is missing.

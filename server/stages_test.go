@@ -50,13 +50,20 @@ func drawn(t *testing.T, m *grove.Model, r grove.Request) (ids []any, stats grov
 	return ids, g.Stats()
 }
 
-// TestStages expects each field to do what the setting of the library does, and to do something.
+const (
+	stagesPrompt = "return err\n\treturn err\n\treturn err\n\treturn"
+	stagesBody   = `"prompt":"return err\n\treturn err\n\treturn err\n\treturn","n_predict":40,"seed":5`
+	stagesHot    = stagesBody + `,"temperature":0.6,"top_k":0,"top_p":1,"min_p":0`
+)
+
+// TestStages expects each field to do what the setting of the library does, and to do something, unless it has the value that changes nothing.
 func TestStages(t *testing.T) {
+	type params = grove.Sampling
+	type penalties = grove.Penalties
 	s, m := serve(t, server.Config{}), openSame(t, gopher.Model())
-	const hot = `"prompt":"return err\n\treturn err\n\treturn err\n\treturn","n_predict":40,"seed":5,"return_tokens":true,"temperature":0.6,"top_k":0,"top_p":1,"min_p":0`
 	seed := uint64(5)
-	base := grove.Request{Prompt: "return err\n\treturn err\n\treturn err\n\treturn", MaxTokens: 40, Seed: &seed}
-	base.Sampling = grove.Sampling{Temperature: 0.6}
+	base := grove.Request{Prompt: stagesPrompt, MaxTokens: 40, Seed: &seed}
+	base.Sampling = params{Temperature: 0.6}
 	base.Penalties.RepeatWindow, base.Penalties.Window = 64, 64
 	plain, _ := drawn(t, m, base)
 	breakers := func(texts ...string) [][]token.ID {
@@ -66,42 +73,56 @@ func TestStages(t *testing.T) {
 		}
 		return all
 	}
-	for fields, change := range map[string]func(s *grove.Sampling, p *grove.Penalties){
-		`"typical_p":0.5`:                          func(s *grove.Sampling, _ *grove.Penalties) { s.TypicalP = 0.5 },
-		`"typical_p":0.5,"min_keep":3`:             func(s *grove.Sampling, _ *grove.Penalties) { s.TypicalP, s.MinKeep = 0.5, 3 },
-		`"top_n_sigma":1`:                          func(s *grove.Sampling, _ *grove.Penalties) { s.TopNSigma = 1 },
-		`"xtc_probability":0.5`:                    func(s *grove.Sampling, _ *grove.Penalties) { s.XTC.Probability, s.XTC.Threshold = 0.5, 0.1 },
-		`"xtc_probability":1,"xtc_threshold":0.02`: func(s *grove.Sampling, _ *grove.Penalties) { s.XTC.Probability, s.XTC.Threshold = 1, 0.02 },
-		`"dynatemp_range":1`:                       func(s *grove.Sampling, _ *grove.Penalties) { s.DynamicTemperature.Range = 1 },
-		`"dynatemp_range":1,"dynatemp_exponent":0.3`: func(s *grove.Sampling, _ *grove.Penalties) {
+	tests := []struct {
+		name, fields string
+		change       func(s *params, p *penalties) // nil: the fields change nothing
+	}{
+		{"typical-p", `"typical_p":0.5`, func(s *params, _ *penalties) { s.TypicalP = 0.5 }},
+		{"typical-p of at least 3", `"typical_p":0.5,"min_keep":3`, func(s *params, _ *penalties) { s.TypicalP, s.MinKeep = 0.5, 3 }},
+		{"top-n-sigma", `"top_n_sigma":1`, func(s *params, _ *penalties) { s.TopNSigma = 1 }},
+		{"XTC", `"xtc_probability":0.5`, func(s *params, _ *penalties) { s.XTC = grove.XTC{Probability: 0.5, Threshold: 0.1} }},
+		{"XTC by a threshold", `"xtc_probability":1,"xtc_threshold":0.02`, func(s *params, _ *penalties) { s.XTC = grove.XTC{Probability: 1, Threshold: 0.02} }},
+		{"a dynamic temperature", `"dynatemp_range":1`, func(s *params, _ *penalties) { s.DynamicTemperature.Range = 1 }},
+		{"a dynamic temperature by an exponent", `"dynatemp_range":1,"dynatemp_exponent":0.3`, func(s *params, _ *penalties) {
 			s.DynamicTemperature = grove.DynamicTemperature{Range: 1, Exponent: 0.3}
-		},
-		`"mirostat":1,"mirostat_tau":0.5`: func(s *grove.Sampling, _ *grove.Penalties) {
-			s.Mirostat = grove.Mirostat{Version: 1, Tau: 0.5, Eta: 0.1}
-		},
-		`"mirostat":2,"mirostat_tau":2,"mirostat_eta":0.4`: func(s *grove.Sampling, _ *grove.Penalties) {
-			s.Mirostat = grove.Mirostat{Version: 2, Tau: 2, Eta: 0.4}
-		},
-		`"dry_multiplier":5`: func(_ *grove.Sampling, p *grove.Penalties) {
+		}},
+		{"mirostat 1", `"mirostat":1,"mirostat_tau":0.5`, func(s *params, _ *penalties) { s.Mirostat = grove.Mirostat{Version: 1, Tau: 0.5, Eta: 0.1} }},
+		{"mirostat 2", `"mirostat":2,"mirostat_tau":2,"mirostat_eta":0.4`, func(s *params, _ *penalties) { s.Mirostat = grove.Mirostat{Version: 2, Tau: 2, Eta: 0.4} }},
+		{"DRY", `"dry_multiplier":5`, func(_ *params, p *penalties) {
 			p.DRY = grove.DRY{Multiplier: 5, Base: 1.75, AllowedLength: 2, Window: -1, Breakers: breakers(grove.DefaultBreakers()...)}
-		},
-		`"dry_multiplier":5,"dry_base":3,"dry_allowed_length":1,"dry_penalty_last_n":20,"dry_sequence_breakers":["fmt","; "]`: func(_ *grove.Sampling, p *grove.Penalties) {
+		}},
+		{"DRY with all its fields", `"dry_multiplier":5,"dry_base":3,"dry_allowed_length":1,"dry_penalty_last_n":20,"dry_sequence_breakers":["fmt","; "]`, func(_ *params, p *penalties) {
 			p.DRY = grove.DRY{Multiplier: 5, Base: 3, AllowedLength: 1, Window: 20, Breakers: breakers("fmt", "; ")}
-		},
-		`"typical_p":0.5,"samplers":["typical_p","temperature"]`: func(s *grove.Sampling, _ *grove.Penalties) { s.TypicalP = 0.5 },
-		`"typical_p":0.5,"samplers":"ty"`:                        func(s *grove.Sampling, _ *grove.Penalties) { s.TypicalP, s.Order = 0.5, grove.TemperFirst },
-	} {
+		}},
+		{"samplers by names", `"typical_p":0.5,"samplers":["typical_p","temperature"]`, func(s *params, _ *penalties) { s.TypicalP = 0.5 }},
+		{"samplers by letters", `"typical_p":0.5,"samplers":"ty"`, func(s *params, _ *penalties) { s.TypicalP, s.Order = 0.5, grove.TemperFirst }},
+
+		{"stages that are off", `"typical_p":1,"top_n_sigma":-1,"xtc_probability":0,"xtc_threshold":0.1,"dynatemp_range":0,"dynatemp_exponent":1,"mirostat":0,"mirostat_tau":5,"mirostat_eta":0.1,"min_keep":0`, nil},
+		{"DRY that is off", `"dry_multiplier":0,"dry_base":1.75,"dry_allowed_length":2,"dry_penalty_last_n":-1,"dry_sequence_breakers":["\n",":","\"","*"]`, nil},
+		{"DRY of no tokens", `"dry_multiplier":5,"dry_penalty_last_n":0`, nil},
+		{"all letters of samplers", `"samplers":"edskypmxt"`, nil},
+		{"all names of samplers", `"samplers":["penalties","dry","top_n_sigma","top_k","typ_p","top_p","min_p","xtc","temperature"]`, nil},
+		{"the temperature alone", `"samplers":["temperature"]`, nil},
+		{"no thinking budget", `"thinking_budget_tokens":-1`, nil},
+		{"the exact rule", `"accept":"exact"`, nil},
+		{"no search", `"search":""`, nil},
+	}
+	for _, tt := range tests {
 		want := base
-		change(&want.Sampling, &want.Penalties)
+		if tt.change != nil {
+			tt.change(&want.Sampling, &want.Penalties)
+		}
 		ids, _ := drawn(t, m, want)
-		o := s.post(t, "/completion", `{`+hot+`,`+fields+`}`)
-		if d := cmp.Diff(ids, o.at("tokens")); d != "" {
-			t.Errorf("%s (-want +got):\n%s", fields, d)
+		if d := cmp.Diff(any(ids), s.post(t, "/completion", `{`+stagesHot+`,"return_tokens":true,`+tt.fields+`}`).at("tokens")); d != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, d)
 		}
-		if cmp.Equal(ids, plain) {
-			t.Errorf("%s changes nothing", fields)
+		if changes := !cmp.Equal(ids, plain); changes != (tt.change != nil) {
+			t.Errorf("%s: the text changes: %v, want %v", tt.name, changes, !changes)
 		}
-		if !strings.Contains(fields, "samplers") {
+		if tt.change == nil {
+			continue
+		}
+		if !strings.Contains(tt.fields, "samplers") { // which say the order
 			want.Sampling.Order = grove.TemperFirst
 		}
 		want.Penalties.RepeatWindow, want.Penalties.Window = -1, 0
@@ -110,27 +131,21 @@ func TestStages(t *testing.T) {
 			t.Fatal(err)
 		}
 		text, err := g.Text()
-		o = s.post(t, "/v1/completions", `{`+strings.Replace(hot, `"return_tokens":true,`, "", 1)+`,`+fields+`}`)
-		if err != nil || o.at("choices/0/text") != text {
-			t.Errorf("%s: /v1/completions answers %v, want %q, %v", fields, o.at("choices/0/text"), text, err)
+		if got := s.post(t, "/v1/completions", `{`+stagesHot+`,`+tt.fields+`}`).at("choices/0/text"); err != nil || got != text {
+			t.Errorf("%s: /v1/completions answers %v, want %q, %v", tt.name, got, text, err)
 		}
 	}
-	for _, fields := range []string{
-		`"typical_p":1,"top_n_sigma":-1,"xtc_probability":0,"xtc_threshold":0.1,"dynatemp_range":0,"dynatemp_exponent":1,"mirostat":0,"mirostat_tau":5,"mirostat_eta":0.1,"min_keep":0`,
-		`"dry_multiplier":0,"dry_base":1.75,"dry_allowed_length":2,"dry_penalty_last_n":-1,"dry_sequence_breakers":["\n",":","\"","*"]`,
-		`"dry_multiplier":5,"dry_penalty_last_n":0`, `"samplers":"edskypmxt"`, `"samplers":["temperature"]`, `"thinking_budget_tokens":-1`, `"accept":"exact"`, `"search":""`,
-		`"samplers":["penalties","dry","top_n_sigma","top_k","typ_p","top_p","min_p","xtc","temperature"]`,
-	} {
-		if d := cmp.Diff(any(plain), s.post(t, "/completion", `{`+hot+`,`+fields+`}`).at("tokens")); d != "" {
-			t.Errorf("%s (-want +got):\n%s", fields, d)
-		}
-	}
-	cold := base
-	cold.Sampling = grove.Sampling{Temperature: 0.8, TopK: 40}
-	ids, _ := drawn(t, m, cold)
-	o := s.post(t, "/completion", `{"prompt":`+quote(base.Prompt)+`,"n_predict":40,"seed":5,"return_tokens":true,"samplers":["top_k","temperature"]}`)
+}
+
+// TestSamplersLeftOut expects a list of samplers to turn off the defaults of those that it lacks.
+func TestSamplersLeftOut(t *testing.T) {
+	seed := uint64(5)
+	want := grove.Request{Prompt: stagesPrompt, MaxTokens: 40, Seed: &seed, Sampling: grove.Sampling{Temperature: 0.8, TopK: 40}}
+	want.Penalties.RepeatWindow, want.Penalties.Window = 64, 64
+	ids, _ := drawn(t, openSame(t, gopher.Model()), want)
+	o := serve(t, server.Config{}).post(t, "/completion", `{`+stagesBody+`,"return_tokens":true,"samplers":["top_k","temperature"]}`)
 	if d := cmp.Diff(any(ids), o.at("tokens")); d != "" {
-		t.Errorf("samplers without top_p and min_p (-want +got):\n%s", d)
+		t.Errorf("(-want +got):\n%s", d)
 	}
 }
 
