@@ -50,36 +50,45 @@ func valued(name string, shape []int, value func(i int) float32) tensor.View {
 	return v
 }
 
+// exitValues is the number of outputs of the heads of exits.
+const exitValues = 5
+
+func exitWeight(i int) float32 { return 1 + float32(i%7)/8 }
+func exitShift(i int) float32  { return float32(i%5)/4 - 0.5 }
+func exitHead(i int) float32   { return float32(i%11)/16 - 0.3 }
+
+// withHeads opens a model of three layers whose exits have these heads: behind layer 1 alone, behind layer 2 with a bias and a norm before. The exit
+// behind layer 3 has the model's norm.
+func withHeads(t *testing.T, arch string) (m *grove.Model, width int) {
+	m, err := withExits(t, arch, func(output tensor.View, bias *tensor.View) []tensor.View {
+		width = output.Shape[0]
+		last := output
+		last.Name = "exit.3.norm.weight"
+		more := []tensor.View{
+			last, valued("exit.2.norm.weight", []int{width}, exitWeight), valued("exit.1.head.weight", []int{exitValues, width}, exitHead),
+			valued("exit.2.head.weight", []int{exitValues, width}, exitHead), valued("exit.2.head.bias", []int{exitValues}, exitShift),
+		}
+		if bias != nil {
+			last := *bias
+			last.Name = "exit.3.norm.bias"
+			more = append(more, last, valued("exit.2.norm.bias", []int{width}, exitShift))
+		}
+		return more
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, width
+}
+
 // TestExits reads states of exits that have norms and heads of their own, and compares them with the streams that they are made of, in
 // float64. An exit behind the last layer that has the model's norm gives the model's states bit for bit.
 func TestExits(t *testing.T) {
-	const wide = 5
-	weight := func(i int) float32 { return 1 + float32(i%7)/8 }
-	shift := func(i int) float32 { return float32(i%5)/4 - 0.5 }
-	head := func(i int) float32 { return float32(i%11)/16 - 0.3 }
 	for _, a := range []struct {
 		arch       string
 		rms, shift bool // its norms are RMS norms, or have a bias
 	}{{"llama", true, false}, {"modern-bert", false, false}, {"starcoder2", false, true}} {
-		width := 0
-		m, err := withExits(t, a.arch, func(output tensor.View, bias *tensor.View) []tensor.View {
-			width = output.Shape[0]
-			last := output
-			last.Name = "exit.3.norm.weight"
-			more := []tensor.View{
-				last, valued("exit.2.norm.weight", []int{width}, weight), valued("exit.1.head.weight", []int{wide, width}, head),
-				valued("exit.2.head.weight", []int{wide, width}, head), valued("exit.2.head.bias", []int{wide}, shift),
-			}
-			if bias != nil {
-				last := *bias
-				last.Name = "exit.3.norm.bias"
-				more = append(more, last, valued("exit.2.norm.bias", []int{width}, shift))
-			}
-			return more
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m, width := withHeads(t, a.arch)
 		read := func(o grove.EmbedOptions) (rows [][]float64) {
 			t.Helper()
 			o.Raw = true
@@ -99,11 +108,11 @@ func TestExits(t *testing.T) {
 		// headed returns what the heads give for streams behind a function.
 		headed := func(streams [][]float64, bias float64, of func(row []float64) []float64) (rows [][]float64) {
 			for _, stream := range streams {
-				row := make([]float64, wide)
+				row := make([]float64, exitValues)
 				for o := range row {
-					row[o] = bias * float64(shift(o))
+					row[o] = bias * float64(exitShift(o))
 					for i, v := range of(stream) {
-						row[o] += v * float64(head(o*width+i))
+						row[o] += v * float64(exitHead(o*width+i))
 					}
 				}
 				rows = append(rows, row)
@@ -111,9 +120,9 @@ func TestExits(t *testing.T) {
 			return rows
 		}
 		norm := func(row []float64) []float64 {
-			return normed(row, a.rms, func(i int) float64 { return float64(weight(i)) }, func(i int) float64 {
+			return normed(row, a.rms, func(i int) float64 { return float64(exitWeight(i)) }, func(i int) float64 {
 				if a.shift {
-					return float64(shift(i))
+					return float64(exitShift(i))
 				}
 				return 0
 			})
@@ -142,7 +151,7 @@ func TestExits(t *testing.T) {
 				t.Errorf("%s, %s: %d states that begin with %v, want %d with %v", a.arch, tt.name, len(got), got[0][:3], len(tt.want), tt.want[0][:3])
 			}
 		}
-		if _, err := m.Embed(t.Context(), "x", grove.EmbedOptions{Exit: 1, Dimensions: wide + 1}); err == nil || !strings.Contains(err.Error(), "dimensions is 6") {
+		if _, err := m.Embed(t.Context(), "x", grove.EmbedOptions{Exit: 1, Dimensions: exitValues + 1}); err == nil || !strings.Contains(err.Error(), "dimensions is 6") {
 			t.Errorf("%s: more dimensions than the head has: %v", a.arch, err)
 		}
 	}

@@ -45,6 +45,55 @@ func probabilities(t *testing.T, m *grove.Model, ids []token.ID) []float64 {
 	return p
 }
 
+// rival is two answers of two tokens. The first begins with the likelier token and has an unlikely end, the second has a likely end.
+type rival struct {
+	legal  map[string]bool // the answers and their beginnings
+	first  string          // the beginning of the first
+	masked float64         // probability of the first, where masks alone draw
+	truth  float64         // and given that the answer is one of the two
+}
+
+// rivals finds such answers behind a prompt.
+func rivals(t *testing.T, m *grove.Model, prompt []token.ID) rival {
+	piece := func(id int) string {
+		s, err := m.Detokenize([]token.ID{token.ID(id)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	// likeliest returns the likeliest token that is a text of two bytes or more, and passes.
+	likeliest := func(p []float64, passes func(id int) bool) int {
+		best := -1
+		for id := range p {
+			if s := piece(id); len(s) > 1 && !strings.ContainsRune(s, '\uFFFD') && passes(id) && (best < 0 || p[id] > p[best]) {
+				best = id
+			}
+		}
+		if best < 0 {
+			t.Fatal("there is no such example")
+		}
+		return best
+	}
+	p := probabilities(t, m, prompt)
+	behind := func(id int) []float64 {
+		return probabilities(t, m, append(prompt[:len(prompt):len(prompt)], token.ID(id)))
+	}
+	every := func(int) bool { return true }
+	a := likeliest(p, every)
+	b := likeliest(p, func(id int) bool { return id != a })
+	pa, pb := behind(a), behind(b)
+	order := make([]float64, len(pa)) // by which the last of the unlikely ends is chosen
+	for id := range order {
+		order[id] = float64(id)
+	}
+	endA, endB := likeliest(order, func(id int) bool { return pa[id] > .001 && pa[id] < .003 }), likeliest(pb, every)
+	return rival{
+		legal: map[string]bool{piece(a): true, piece(a) + piece(endA): true, piece(b): true, piece(b) + piece(endB): true},
+		first: piece(a), masked: p[a] / (p[a] + p[b]), truth: p[a] * pa[endA] / (p[a]*pa[endA] + p[b]*pb[endB]),
+	}
+}
+
 // TestWeighed draws answers of two tokens under a check. Masks alone begin with the likelier token; resampling by
 // weights comes near the model's distribution, given that the answer is legal.
 func TestWeighed(t *testing.T) {
@@ -53,55 +102,14 @@ func TestWeighed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := probabilities(t, m, prompt)
-	piece := func(id int) string {
-		s, err := m.Detokenize([]token.ID{token.ID(id)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}
-	// Two beginnings, the likelier of which has an unlikely end and the other a likely one.
-	begins, ends := [2]int{-1, -1}, [2]int{-1, -1}
-	plain := func(id int) bool { s := piece(id); return len(s) > 1 && !strings.ContainsRune(s, '\uFFFD') }
-	for id := range first {
-		if plain(id) && (begins[0] < 0 || first[id] > first[begins[0]]) {
-			begins[0] = id
-		}
-	}
-	for id := range first {
-		if plain(id) && id != begins[0] && (begins[1] < 0 || first[id] > first[begins[1]]) {
-			begins[1] = id
-		}
-	}
-	var given [2]float64
-	for i, b := range begins {
-		second := probabilities(t, m, append(prompt[:len(prompt):len(prompt)], token.ID(b)))
-		for id := range second {
-			if better := ends[i] < 0 || second[id] > second[ends[i]]; plain(id) && (i == 1 && better || i == 0 && second[id] > .001 && second[id] < .003) {
-				ends[i], given[i] = id, second[id]
-			}
-		}
-	}
-	legal := map[string]bool{}
-	for i := range begins {
-		if ends[i] < 0 {
-			t.Fatal("there is no such example")
-		}
-		legal[piece(begins[i])], legal[piece(begins[i])+piece(ends[i])] = true, true
-	}
-	masked := first[begins[0]] / (first[begins[0]] + first[begins[1]])
-	truth := first[begins[0]] * given[0] / (first[begins[0]]*given[0] + first[begins[1]]*given[1])
-	r := grove.Request{
-		Prompt: "func", MaxTokens: 2, Sampling: grove.Sampling{Temperature: 1}, Search: "awrs,n=8",
-		Constraint: &grove.Constraint{Check: func(text []byte) bool { return legal[string(text)] }, Ends: func([]byte) bool { return false }, Weights: true},
-	}
+	pair := rivals(t, m, prompt)
 	const runs = 60
 	count := 0.0
 	for seed := range uint64(runs) {
+		r := weighed(&grove.Constraint{Check: func(text []byte) bool { return pair.legal[string(text)] }, Ends: func([]byte) bool { return false }, Weights: true})
 		r.Seed = &seed
-		text, sum := "", 0.0
-		for range 2 - int(min(seed, 1)) {
+		text := ""
+		for range 2 - int(min(seed, 1)) { // the first seed twice
 			g, err := m.Generate(t.Context(), r)
 			if err != nil {
 				t.Fatal(err)
@@ -113,35 +121,52 @@ func TestWeighed(t *testing.T) {
 			if text != "" && again != text {
 				t.Fatalf("seed %d gives %q and %q", seed, text, again)
 			}
-			text, sum = again, 0
+			text = again
+			sum := 0.0
 			for _, a := range g.Stats().Attempts {
 				sum += a.Weight
 			}
+			if !pair.legal[text] || math.Abs(sum-1) > 1e-9 {
+				t.Fatalf("%q, with attempts of weights that sum to %v", text, sum)
+			}
 		}
-		if !legal[text] || math.Abs(sum-1) > 1e-9 {
-			t.Fatalf("%q, with attempts of weights that sum to %v", text, sum)
-		}
-		if strings.HasPrefix(text, piece(begins[0])) {
+		if strings.HasPrefix(text, pair.first) {
 			count++
 		}
 	}
-	t.Logf("%q begins %.3f of the answers; %.3f by masks alone, %.3f given that they are legal", piece(begins[0]), count/runs, masked, truth)
-	if math.Abs(count/runs-truth) > math.Abs(count/runs-masked) {
+	t.Logf("%q begins %.3f of the answers; %.3f by masks alone, %.3f given that they are legal", pair.first, count/runs, pair.masked, pair.truth)
+	if math.Abs(count/runs-pair.truth) > math.Abs(count/runs-pair.masked) {
 		t.Error("the answers are distributed as masks alone have them")
 	}
-	r.Constraint = &grove.Constraint{Choices: []string{"a"}}
-	var option *grove.OptionError
-	_, err = m.Generate(t.Context(), r)
-	if !errors.As(err, &option) || !strings.Contains(err.Error(), "nothing weighs the answers") {
-		t.Errorf("without weights: %v", err)
+}
+
+// weighed returns a request whose answers are drawn by their weights.
+func weighed(c *grove.Constraint) grove.Request {
+	return grove.Request{Prompt: "func", MaxTokens: 2, Sampling: grove.Sampling{Temperature: 1}, Search: "awrs,n=8", Constraint: c}
+}
+
+// TestWeighedRefused expects a constraint that weighs nothing, and one that allows nothing, to end the answer by their errors.
+func TestWeighedRefused(t *testing.T) {
+	m := openNano(t)
+	tests := []struct {
+		name       string
+		constraint *grove.Constraint
+		is         func(error) bool
+	}{
+		{"without weights", &grove.Constraint{Choices: []string{"a"}}, func(err error) bool {
+			option := new(grove.OptionError)
+			return errors.As(err, &option) && strings.Contains(err.Error(), "nothing weighs the answers")
+		}},
+		{"nothing is legal", &grove.Constraint{Check: func([]byte) bool { return false }, Weights: true}, func(err error) bool { return errors.Is(err, reject.ErrNothingLegal) }},
 	}
-	r.Constraint = &grove.Constraint{Check: func([]byte) bool { return false }, Weights: true}
-	g, err := m.Generate(t.Context(), r)
-	if err == nil {
-		_, err = g.Text()
-	}
-	if !errors.Is(err, reject.ErrNothingLegal) {
-		t.Errorf("nothing is legal: %v", err)
+	for _, tt := range tests {
+		g, err := m.Generate(t.Context(), weighed(tt.constraint))
+		if err == nil {
+			_, err = g.Text()
+		}
+		if !tt.is(err) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
 	}
 }
 

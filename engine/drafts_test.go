@@ -74,21 +74,21 @@ func characters(whole []token.ID) (right, wrong, mixed, silent *drafter) {
 	return right, wrong, mixed, &drafter{draft: func(*drafter, *method.Tree) {}}
 }
 
-// TestDraftsChangeNothing draws by drafters of every character, alone and together, greedily and not, and
-// expects the tokens and log-probabilities of plain decoding.
-func TestDraftsChangeNothing(t *testing.T) {
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	const n = 120
+// namedAnswer is an answer with settings of the draw.
+type namedAnswer struct {
+	name   string
+	answer engine.Answer
+}
+
+// draftAnswers are answers of every kind of draw.
+func draftAnswers() []namedAnswer {
 	hot := sample.Params{Temperature: 1.2, TopK: 7, TopP: 0.9, Seed: 4}
 	warm := func(change func(p *sample.Params)) engine.Answer {
 		p := sample.Params{Temperature: 1, Seed: 3}
 		change(&p)
 		return engine.Answer{Sampling: p}
 	}
-	answers := []struct {
-		name   string
-		answer engine.Answer
-	}{
+	return []namedAnswer{
 		{"greedy", engine.Answer{}},
 		{"tempered", engine.Answer{Sampling: sample.Params{Temperature: 0.7, Seed: 3}}},
 		{"truncated, the third answer", engine.Answer{Sampling: hot, SampleIndex: 2}},
@@ -108,7 +108,14 @@ func TestDraftsChangeNothing(t *testing.T) {
 		{"mirostat 2", warm(func(p *sample.Params) { p.Mirostat = sample.Mirostat{Version: 2, Tau: 3, Eta: 0.1} })},
 		{"a thinking budget", engine.Answer{Sampling: hot, Thinking: sample.Thinking{Budget: 3, Begin: []token.ID{1}, End: []token.ID{2, 3}}}},
 	}
-	for _, tt := range answers {
+}
+
+// TestDraftsChangeNothing draws by drafters of every character, alone and together, greedily and not, and
+// expects the tokens and log-probabilities of plain decoding.
+func TestDraftsChangeNothing(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	const n = 120
+	for _, tt := range draftAnswers() {
 		prompt := text(30)
 		plain, err := newEngine(t, engine.Config{}).NewSequence(tt.answer)
 		if err != nil {

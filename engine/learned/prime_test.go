@@ -38,8 +38,35 @@ func state(t *testing.T, successors map[token.ID]token.ID) []byte {
 	return b
 }
 
+// taught is what texts without a salt teach: the successors, and those that they are told to begin with.
+type taught struct{ learned, primed map[token.ID]token.ID }
+
+// teach lets texts without a salt learn, and saves it.
+func (x taught) teach(t *testing.T, s *Store, methods int) {
+	t.Helper()
+	texts, err := s.Of("", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := texts.Methods[0].(primer)
+	m.Learn(rows(x.learned), token.None)
+	if err := m.Prime(state(t, x.primed)); err != nil {
+		t.Fatal(err)
+	}
+	if !m.Primed(5) || m.Primed(3) {
+		t.Error("3 alone was taught")
+	}
+	rates := method.NewRates(methods + 1)
+	turns, credits := texts.Begin(rates)
+	texts.End(rates, turns, credits, true)
+	if err := s.Save(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestPrime: texts of every salt begin with what was computed before any text; what texts without a salt taught counts more and is kept beside it.
 func TestPrime(t *testing.T) {
+	const none = token.ID(-1)
 	open := func(e method.Env) (method.Method, error) { return primer{method.NewSuccessors(e.Vocabulary, 0)}, nil }
 	infos := []method.Info{
 		{Name: "primer", Lasting: true, Open: open}, {Name: "short", Open: open},
@@ -47,77 +74,62 @@ func TestPrime(t *testing.T) {
 	}
 	method.Register(infos[0])
 	env, path := method.Env{Vocabulary: 20}, filepath.Join(t.TempDir(), "learned.json")
-	if err := Prime(path, infos, env, state(t, map[token.ID]token.ID{3: 4, 5: 6})); err != nil {
-		t.Fatal(err)
+	type begin struct {
+		salt     string
+		private  bool
+		id, want token.ID // none: no successor
 	}
-	before, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
+	phases := []struct {
+		name    string
+		primed  map[token.ID]token.ID // before, where there are any
+		damaged bool                  // the file, before
+		begins  []begin               // of the store that is opened then
+		taught  taught                // at the end, where anything is
+	}{
+		{name: "primed", primed: map[token.ID]token.ID{3: 4, 5: 6}, begins: []begin{{"", false, 3, 4}, {"", false, 5, 6}, {"a", true, 3, 4}, {"a", false, 5, 6}},
+			taught: taught{map[token.ID]token.ID{3: 9}, map[token.ID]token.ID{3: 8}}},
+		{name: "taught", begins: []begin{{"", false, 3, 9}, {"b", false, 3, 4}}},
+		{name: "primed again", primed: map[token.ID]token.ID{3: 4, 5: 7}, begins: []begin{{"", false, 3, 9}, {"", false, 5, 7}, {"b", false, 5, 7}}},
+		{name: "damaged", damaged: true, begins: []begin{{"c", false, 3, none}}},
 	}
-	reopen := func() *Store {
+	var first []byte
+	for _, phase := range phases {
+		if phase.primed != nil {
+			if err := Prime(path, infos, env, state(t, phase.primed)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if phase.damaged {
+			if err := os.WriteFile(path, bytes.Replace(first, []byte(`"primed":"`), []byte(`"primed":"AAAA`), 1), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if first == nil {
+			var err error
+			if first, err = os.ReadFile(path); err != nil {
+				t.Fatal(err)
+			}
+		}
 		s, err := New(infos, env, path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.Load()
-		return s
-	}
-	expect := func(s *Store, salt string, private bool, id, want token.ID) {
-		t.Helper()
-		texts, err := s.Of(salt, private)
-		if err != nil {
-			t.Fatal(err)
+		for _, b := range phase.begins {
+			texts, err := s.Of(b.salt, b.private)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var row method.SuccessorRow
+			if known := texts.Methods[0].(primer).Of(&row, token.None, b.id); known != (b.want != none) || known && row[0].ID != b.want {
+				t.Errorf("%s, salt %q: behind %d: %v, known %v; want %d", phase.name, b.salt, b.id, row[0], known, b.want)
+			}
+			if texts.Methods[1].(primer).Of(&row, token.None, b.id) {
+				t.Errorf("%s: a method that does not last begins with something", phase.name)
+			}
 		}
-		var row method.SuccessorRow
-		if !texts.Methods[0].(primer).Of(&row, token.None, id) || row[0].ID != want {
-			t.Errorf("salt %q: behind %d: %v, want %d", salt, id, row[0], want)
+		if phase.taught.learned != nil {
+			phase.taught.teach(t, s, len(infos))
 		}
-		if texts.Methods[1].(primer).Of(&row, token.None, id) {
-			t.Error("a method that does not last begins with something")
-		}
-	}
-	s := reopen()
-	for _, salt := range []string{"", "a"} {
-		expect(s, salt, salt == "a", 3, 4)
-		expect(s, salt, false, 5, 6)
-	}
-	texts, err := s.Of("", false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	texts.Methods[0].(primer).Learn(rows(map[token.ID]token.ID{3: 9}), token.None)
-	if err := texts.Methods[0].(primer).Prime(state(t, map[token.ID]token.ID{3: 8})); err != nil {
-		t.Fatal(err)
-	}
-	if !texts.Methods[0].(primer).Primed(5) || texts.Methods[0].(primer).Primed(3) {
-		t.Error("3 alone was taught")
-	}
-	rates := method.NewRates(len(infos) + 1)
-	turns, credits := texts.Begin(rates)
-	texts.End(rates, turns, credits, true)
-	if err := s.Save(); err != nil {
-		t.Fatal(err)
-	}
-	s = reopen()
-	expect(s, "", false, 3, 9)
-	expect(s, "b", false, 3, 4)
-	if err := Prime(path, infos, env, state(t, map[token.ID]token.ID{3: 4, 5: 7})); err != nil {
-		t.Fatal(err)
-	}
-	s = reopen()
-	expect(s, "", false, 3, 9)
-	expect(s, "", false, 5, 7)
-	expect(s, "b", false, 5, 7)
-
-	damaged := bytes.Replace(before, []byte(`"primed":"`), []byte(`"primed":"AAAA`), 1)
-	if err := os.WriteFile(path, damaged, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if texts, err = reopen().Of("c", false); err != nil {
-		t.Fatal(err)
-	}
-	var row method.SuccessorRow
-	if texts.Methods[0].(primer).Of(&row, token.None, 3) {
-		t.Error("a damaged file is read")
 	}
 }
