@@ -28,6 +28,12 @@ func deep(t *testing.T) *bed { return newBed(t, 2, modeltest.Spec{Context: 300, 
 // decoding gives alone.
 func among(t *testing.T, b *bed, d each, eager bool) engine.SpecStats {
 	t.Helper()
+	return amongAll(t, b, eager, d)
+}
+
+// amongAll is among for several drafters of one text.
+func amongAll(t *testing.T, b *bed, eager bool, all ...each) engine.SpecStats {
+	t.Helper()
 	const n = 60
 	answer := engine.Answer{Sampling: sample.Params{Temperature: 1, Seed: 9}}
 	prompt := func(i int) []token.ID { return text(40 + 13*i)[i:] }
@@ -41,7 +47,7 @@ func among(t *testing.T, b *bed, d each, eager bool) engine.SpecStats {
 	}
 	e := b.engine(t, engine.Config{Seqs: 4})
 	var stats engine.SpecStats
-	var all sync.WaitGroup
+	var group sync.WaitGroup
 	for i := range want {
 		s, err := e.NewSequence(answer)
 		if err != nil {
@@ -52,11 +58,11 @@ func among(t *testing.T, b *bed, d each, eager bool) engine.SpecStats {
 			for _, c := range want[0] {
 				whole = append(whole, c.ID)
 			}
-			if err := s.SetDrafting(openDrafters(t, e, eager, d), whole); err != nil {
+			if err := s.SetDrafting(openDrafters(t, e, eager, all...), whole); err != nil {
 				t.Fatal(err)
 			}
 		}
-		all.Go(func() {
+		group.Go(func() {
 			if err := s.Append(t.Context(), prompt(i)); err != nil {
 				t.Error(err)
 				return
@@ -76,7 +82,7 @@ func among(t *testing.T, b *bed, d each, eager bool) engine.SpecStats {
 			}
 		})
 	}
-	all.Wait()
+	group.Wait()
 	if u, live, open := e.Held(); u.Used != 0 || live != 0 || open != 0 {
 		t.Errorf("%d pages, %d rows and %d sequences are left", u.Used, live, open)
 	}
@@ -128,16 +134,21 @@ func TestHiddenStates(t *testing.T) {
 // TestResumed: a drafter runs the first two layers of what it drafts on the text's own trunk, reads logits there, and
 // leaves the rows to the verifying step, which takes them further. Two thirds of the drafts are right.
 func TestResumed(t *testing.T) {
-	b := deep(t)
-	const exit = 2
-	d := func() *drafter {
+	if st := among(t, deep(t), resumer(2, 5), true); st.Accepted < 20 || st.Accepted == st.Drafted {
+		t.Errorf("%d of %d drafts accepted", st.Accepted, st.Drafted)
+	}
+}
+
+// resumer drafts length tokens by rows that it leaves at a layer.
+func resumer(exit, length int) each {
+	return func() *drafter {
 		return &drafter{draft: func(d *drafter, tree *method.Tree) {
 			ids := d.h.IDs()
 			next := d.answer(len(ids))
 			rows := []method.Row{{Row: forest.Row{ID: d.h.Last(0), To: exit, Want: forest.Want{Logits: true}}}}
 			at := method.Root
 			var places []int
-			for i, id := range next[:min(5, len(next))] {
+			for i, id := range next[:min(length, len(next))] {
 				if (len(ids)+i)%3 == 0 {
 					id = (id + 1) % 48
 				}
@@ -148,7 +159,7 @@ func TestResumed(t *testing.T) {
 				rows = append(rows, method.Row{Row: forest.Row{ID: id, To: exit, Want: forest.Want{Logits: true}}, After: len(rows)})
 			}
 			got, err := d.own.Grow(context.Background(), rows)
-			if errors.Is(err, method.ErrPreempted) {
+			if errors.Is(err, method.ErrPreempted) || errors.Is(err, forest.ErrScratch) {
 				return
 			}
 			if err != nil {
@@ -158,16 +169,59 @@ func TestResumed(t *testing.T) {
 				if len(r.Logits) != 48 {
 					panic(fmt.Sprintf("row %d has %d logits", i, len(r.Logits)))
 				}
-				node := method.Root
+				node, parent := method.Root, forest.Trunk
 				if i > 0 {
-					node = places[i-1]
+					node, parent = places[i-1], got[i-1].Node
 				}
-				tree.Resume(node, method.Live{Node: r.Node, Layer: exit})
+				tree.Resume(node, method.Live{Node: r.Node, Parent: parent, Layer: exit})
 			}
 		}}
 	}
-	if st := among(t, b, d, true); st.Accepted < 20 || st.Accepted == st.Drafted {
-		t.Errorf("%d of %d drafts accepted", st.Accepted, st.Drafted)
+}
+
+// TestResumedBeside: rows that drafters leave are taken further or run anew, whatever other drafters of the text do: leave rows of the same
+// drafts at other layers, drop all rows, want states of layers that the rows have passed, leave as many as there is room for.
+func TestResumedBeside(t *testing.T) {
+	drops := each(func() *drafter {
+		return &drafter{draft: func(d *drafter, tree *method.Tree) {
+			if len(d.h.IDs())%2 == 0 {
+				if err := d.own.Drop(); err != nil {
+					panic(err)
+				}
+			}
+			copies(d, tree)
+		}}
+	})
+	states := each(func() *drafter {
+		return &drafter{draft: copies, wants: method.Wants{Rows: forest.Want{Hidden: forest.Layers{}.With(1)}}, rows: func(_ *drafter, r method.Update) {
+			for i, row := range r.Rows {
+				if len(r.IDs) < 20 && (len(row.Hidden) != 1 || len(row.Hidden[0]) != 64) {
+					t.Errorf("row %d has %d hidden states", i, len(row.Hidden))
+				}
+			}
+		}}
+	})
+	crowd := each(func() *drafter {
+		return &drafter{draft: func(d *drafter, tree *method.Tree) {
+			for err := error(nil); err == nil; {
+				_, err = d.own.Grow(context.Background(), []method.Row{{Row: forest.Row{ID: d.h.Last(0), To: 1}}, {Row: forest.Row{ID: 3, To: 1}}})
+				if err != nil && !errors.Is(err, method.ErrPreempted) && !errors.Is(err, forest.ErrScratch) {
+					panic(err)
+				}
+			}
+			copies(d, tree)
+		}}
+	})
+	b := deep(t)
+	for name, all := range map[string][]each{
+		"layers": {resumer(2, 1), resumer(1, 5), resumer(3, 3)}, "drops": {resumer(2, 5), drops, resumer(1, 5)}, "states": {resumer(2, 5), states, resumer(1, 5)},
+		"crowd": {resumer(2, 5), crowd, resumer(1, 5)}, "behind a crowd": {crowd, resumer(2, 5)},
+	} {
+		for _, eager := range []bool{true, false} {
+			if st := amongAll(t, b, eager, all...); eager && st.Accepted < 30 && name != "behind a crowd" { // which leaves no room
+				t.Errorf("%s: %d drafts accepted", name, st.Accepted)
+			}
+		}
 	}
 }
 

@@ -62,8 +62,8 @@ func (w worker) Work(ctx context.Context) { w.ahead(ctx) }
 func openDrafters(t testing.TB, e *engine.Engine, eager bool, drafters ...each) *engine.Drafting {
 	t.Helper()
 	var infos []method.Info
-	for _, d := range drafters {
-		infos = append(infos, method.Info{Name: "test", Open: func(method.Env) (method.Method, error) { return d, nil }})
+	for _, d := range drafters { // of several, the turn does not depend on their time
+		infos = append(infos, method.Info{Name: "test", RunsRows: len(drafters) > 1, Open: func(method.Env) (method.Method, error) { return d, nil }})
 	}
 	all, err := e.OpenDrafting(t.Context(), infos, method.Env{})
 	if err != nil {

@@ -60,6 +60,12 @@ func (g *grow) Drop() error {
 	if g.t.Seq < 0 {
 		return nil
 	}
+	if s := g.s; s != nil && s.drafts != nil {
+		if err := s.settle(); err != nil { // else what the last round accepted would be dropped
+			return err
+		}
+		s.drafts.Tree.DropLive()
+	}
 	return g.e.steps.Cache.Drop(g.t.Seq, forest.Trunk)
 }
 
@@ -85,6 +91,9 @@ func (g *grow) Need() (step.Need, error) {
 
 // Place implements [step.Job].
 func (g *grow) Place(st *step.Step) error {
+	if f := g.e.steps.Cache.Forest; g.behind > 0 && f.Live(g.t.Seq)+len(g.rows) > g.e.limits.Drafts {
+		return forest.ErrScratch // rows that drafters leave, and drafts that run besides, are as many as there is room for
+	}
 	for _, r := range g.rows {
 		if r.After > 0 {
 			r.Parent = st.Placed(r.After - 1).Node

@@ -131,14 +131,14 @@ func (r *round) Place(st *step.Step) error {
 	for i := range drafts {
 		sp.Nodes[i], sp.Rows[i] = forest.Trunk, 0
 	}
-	next := int32(1)
+	next, live := int32(1), func() int { return s.e.steps.Cache.Forest.Live(s.trunk.Seq) }
 	for _, c := range sp.Plan.Chosen() {
 		parent := root
 		if p := drafts[c].Parent; p != method.Root {
 			parent = sp.Nodes[p]
 		}
-		if parent == forest.Trunk {
-			continue // its parent was left out
+		if parent == forest.Trunk || live() > s.e.limits.Drafts && drafts[c].Live.Node == forest.Trunk {
+			continue // its parent was left out, or it has no room beside rows that drafters have left
 		}
 		node, err := st.Add(row(drafts[c].ID, parent, drafts[c].Live, want))
 		if err == nil {
@@ -149,9 +149,10 @@ func (r *round) Place(st *step.Step) error {
 	return nil
 }
 
-// row returns the row of a token, which takes further what is live of it.
+// row returns the row of a token, which takes further what is live of it behind the same parent. A row of which states are wanted that it
+// has passed is run anew.
 func row(id token.ID, parent forest.Node, live method.Live, want forest.Want) forest.Row {
-	if live.Node != forest.Trunk {
+	if live.Node != forest.Trunk && live.Parent == parent && want.Hidden.Minus(forest.LayerRange(0, live.Layer)) == want.Hidden {
 		return forest.Row{Resume: live.Node, From: live.Layer, Want: want}
 	}
 	return forest.Row{ID: id, Parent: parent, Want: want}

@@ -34,8 +34,17 @@ type Node struct {
 // Live is a row on the text's own trunk that a drafter ran on the first layers and left alive: the verifying step
 // takes it further. The zero value is none.
 type Live struct {
-	Node  forest.Node
-	Layer int // that it has reached
+	Node   forest.Node
+	Parent forest.Node // behind which it was run: the row of the draft's parent, or [forest.Trunk] for the text's last token
+	Layer  int         // that it has reached
+}
+
+// Steps predicts how long parts of steps take on this machine.
+type Steps interface {
+	// LayerSeconds returns the seconds of a number of the model's layers for so many rows.
+	LayerSeconds(rows, layers int) float64
+	// HeadSeconds returns the seconds of the head for so many rows that want logits.
+	HeadSeconds(rows int) float64
 }
 
 const (
@@ -63,6 +72,8 @@ type Tree struct {
 	Throughput float64
 	// Floor is the least score that can pay: Add refuses what is below.
 	Floor float32
+	// Steps predicts the time of passes and of the verifying step; nil: nothing is known.
+	Steps Steps
 	// Legal, if it is not nil, says what may be added.
 	Legal Legal
 	// MaxDrafts is how many drafts there may be where they are draws, of which all are run; 0: as many as there is room for.
@@ -286,13 +297,16 @@ func (t *Tree) DraftDistribution(node int) verify.Distribution {
 }
 
 // Resume says that a drafter has run the row of a node (or, for [Root], of the text's last token) on the text's own
-// trunk up to a layer and has left it alive: the verifying step takes it further instead of running it anew.
+// trunk up to a layer and has left it alive: the verifying step takes it further instead of running it anew, where it does so with the
+// row's parent too. Of two drafters that say so of a node the first one counts.
 func (t *Tree) Resume(node int, live Live) {
-	if node == Root {
-		t.root = live
-		return
+	at := &t.root
+	if node != Root {
+		at = &t.nodes[node].Live
 	}
-	t.nodes[node].Live = live
+	if *at == (Live{}) || at.Node == live.Node {
+		*at = live
+	}
 }
 
 // DropLive tells that the rows that drafters have run are gone: the verifying step runs all rows anew.

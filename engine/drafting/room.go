@@ -71,7 +71,7 @@ func (x *Text) Fit(limits memory.Limits, model method.Size, p sample.Params) err
 	}
 	x.drafts = drafts
 	x.Tree = method.NewTree(wider*drafts, model.Vocabulary)
-	x.Tree.MaxDrafts, x.Plan.MaxDrafts = drafts, drafts
+	x.Tree.MaxDrafts, x.Plan.MaxDrafts, x.Plan.Layers = drafts, drafts, model.Layers
 	x.Plan.Reserve(wider * drafts)
 	x.Nodes, x.Rows = make([]forest.Node, wider*drafts), make([]int32, wider*drafts)
 	if x.Watched {

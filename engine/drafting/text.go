@@ -142,9 +142,12 @@ const forcedClass = 0
 
 // Draft fills the tree with what may follow, room tokens at most, and lets the planner choose. forced is what must follow.
 func (x *Text) Draft(ctx context.Context, room int, forced []token.ID) error {
+	x.Plan.Spent = 0
 	x.Tree.Floor, x.Tree.Throughput = x.Plan.Least(), x.Plan.Throughput.Rate()
-	if x.Plan.Eager {
+	if x.Tree.Steps = nil; x.Plan.Eager {
 		x.Tree.Throughput = 0 // time is worth nothing
+	} else if x.Plan.Layers > 0 {
+		x.Tree.Steps = &x.Plan
 	}
 	x.Tree.Reset(min(room, wider*x.drafts), x.rates)
 	x.Tree.SetDrafter(len(x.drafters))
@@ -166,6 +169,7 @@ func (x *Text) Draft(ctx context.Context, room int, forced []token.ID) error {
 			return err
 		}
 		seconds, before := time.Since(start).Seconds(), gain
+		x.Plan.Spent += seconds
 		gain = x.Plan.Choose(x.Tree)
 		x.turns[i].Observe(gain - before - throughput*seconds)
 	}

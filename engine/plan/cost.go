@@ -80,8 +80,11 @@ func (c *Cost) Seconds(s StepSize) float64 {
 }
 
 func (c *Cost) measured(s StepSize) float64 {
-	return Curve{c.Rows, c.Layers}.At(s.Rows) + float64(s.Depth)*c.Depth.At(s.Rows) +
-		c.Head.At(s.Logits) + c.Expert*float64(s.Experts)
+	t := Curve{c.Rows, c.Layers}.At(s.Rows) + float64(s.Depth)*c.Depth.At(s.Rows) + c.Expert*float64(s.Experts)
+	if s.Logits > 0 {
+		t += c.Head.At(s.Logits)
+	}
+	return t
 }
 
 func (c *Cost) bucket(rows int) int { return min(segment(c.Rows, rows), len(c.Rows)-1) }

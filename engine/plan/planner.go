@@ -13,10 +13,13 @@ type Planner struct {
 	Eager      bool       // every draft is run
 	Throughput Throughput // of the sequence
 	Experts    Mixture
-	MaxDrafts  int // drafts that are run at most; 0: MaxDraft
+	MaxDrafts  int     // drafts that are run at most; 0: MaxDraft
+	Spent      float64 // seconds that drafting has taken in the round so far
+	Layers     int     // of the model; 0: rows that drafters have run are taken for new ones
 
 	tree   *method.Tree
 	table  [MaxDraft + 2]float64 // seconds of a step, by rows that all want logits
+	layers [MaxDraft + 2]float64 // the part of it that the layers take
 	age    int                   // rounds since the table was made
 	idle   int                   // rounds in which nothing was run
 	wait   int                   // how many of them there are before something is
@@ -42,7 +45,10 @@ func (p *Planner) Begin(c *Cost, depth int) {
 	if p.age--; p.age < 0 {
 		p.age = refreshRounds
 		for n := 1; n < len(p.table); n++ {
-			p.table[n] = c.Seconds(StepSize{Rows: n, Depth: depth, Logits: n, Experts: p.Experts.Touched(n)})
+			s := StepSize{Rows: n, Depth: depth, Logits: n, Experts: p.Experts.Touched(n)}
+			p.table[n] = c.Seconds(s)
+			s.Logits = 0
+			p.layers[n] = c.Seconds(s)
 		}
 	}
 	if p.Throughput.seconds == 0 {
@@ -82,13 +88,15 @@ func (p *Planner) Choose(t *method.Tree) (gain float64) {
 	case p.Eager || t.RunsAll():
 		return p.all(nodes)
 	}
-	best, expected := 0, 0.0
-	most := (1 + gainNeeded) / p.table[1]
+	best, expected, r := 0, 0.0, p.resume(t)
+	most := (1 + gainNeeded) / (p.Spent + r.seconds(1))
+	gain = p.Throughput.Rate() * (p.table[1] - r.seconds(1)) // of the rows that are resumed, the text's last one is
 	for n := 1; n <= min(len(p.order), p.most()); n++ {
 		expected += float64(nodes[p.order[n-1]].Score)
-		if rate := (1 + expected) / p.table[n+1]; rate > most {
+		r.add(&nodes[p.order[n-1]])
+		if rate := (1 + expected) / (p.Spent + r.seconds(n+1)); rate > most {
 			best, most = n, rate
-			gain = expected - p.Throughput.Rate()*(p.table[n+1]-p.table[1])
+			gain = expected - p.Throughput.Rate()*(r.seconds(n+1)-p.table[1])
 		}
 	}
 	if best == 0 {
@@ -166,11 +174,12 @@ func (p *Planner) all(nodes []method.Node) (gain float64) {
 	p.order = p.order[:n]
 	p.chosen = append(p.chosen, p.order...)
 	slices.Sort(p.chosen)
-	gain = -p.Throughput.Rate() * (p.table[n+1] - p.table[1])
+	r := p.resume(p.tree)
 	for _, c := range p.chosen {
 		gain += float64(nodes[c].Score)
+		r.add(&nodes[c])
 	}
-	return gain
+	return gain - p.Throughput.Rate()*(r.seconds(n+1)-p.table[1])
 }
 
 // Throughput is a running average of tokens a second.

@@ -85,19 +85,18 @@ func (s *Sequence) Grow(_ context.Context, rows []method.Row) ([]method.Result, 
 		if r.After > 0 {
 			r.Parent = s.results[r.After-1].Node
 		}
-		path, err := s.path(r.Parent)
+		got := method.Result{Node: r.Resume}
+		if r.Resume == forest.Trunk {
+			n, err := s.add(r)
+			if err != nil {
+				return nil, err
+			}
+			got.Node = n
+		}
+		path, err := s.path(got.Node)
 		if err != nil {
 			return nil, err
 		}
-		if path = append(path, r.ID); len(path) > s.Dims.Context {
-			return nil, errors.New("a row behind the context")
-		}
-		if r.ID < 0 || int(r.ID) >= s.Dims.Vocabulary {
-			return nil, errors.New("a token of another vocabulary")
-		}
-		s.live, s.Ran = append(s.live, cell{r.ID, r.Parent}), append(s.Ran, r.ID)
-		s.Most = max(s.Most, s.Live())
-		got := method.Result{Node: forest.Node(s.dropped + len(s.live))}
 		if r.Want.Logits {
 			got.Result = compute.Result{Logits: s.Next(path, r.Row)}
 		}
@@ -107,6 +106,23 @@ func (s *Sequence) Grow(_ context.Context, rows []method.Row) ([]method.Result, 
 		s.results = append(s.results, got)
 	}
 	return s.results, nil
+}
+
+// add adds a row that is not resumed.
+func (s *Sequence) add(r method.Row) (forest.Node, error) {
+	path, err := s.path(r.Parent)
+	if err != nil {
+		return forest.Trunk, err
+	}
+	if len(path) >= s.Dims.Context {
+		return forest.Trunk, errors.New("a row behind the context")
+	}
+	if r.ID < 0 || int(r.ID) >= s.Dims.Vocabulary {
+		return forest.Trunk, errors.New("a token of another vocabulary")
+	}
+	s.live, s.Ran = append(s.live, cell{r.ID, r.Parent}), append(s.Ran, r.ID)
+	s.Most = max(s.Most, s.Live())
+	return forest.Node(s.dropped + len(s.live)), nil
 }
 
 // path returns the trunk and the tokens down to a node.
