@@ -51,6 +51,10 @@ type Options struct {
 	// draft-specdec; see [acceptance.Read]; "": none.
 	DraftHead string
 
+	// Heads is a file of heads or of a draft module for the model (grove convert --heads); "": the one that lies beside the model's file, MODEL.heads.gguf
+	// beside MODEL.gguf or heads.gguf in its folder, if there is one; [NoHeads]: none, and a module in the model's own file is not used. The answers are the same.
+	Heads string
+
 	// DraftMemory bounds the bytes that drafting takes besides weights: caches of the models that draft, and rounds. The drafts of a round,
 	// the tokens of a text in the models that draft, and the texts that draft at a time are as many as it allows; 0: any. The answers are
 	// the same. A bound that is too small for one draft is an [*OptionError] with the least that would do.
@@ -106,6 +110,9 @@ const (
 	Unbounded = 1 << 30
 	// NoQueue is the value of [Options.Queue] by which no text waits.
 	NoQueue = -1
+	// NoHeads is the value of [Options.Heads] for a model without heads.
+	NoHeads = resident.NoHeads
+
 	// AutoVocab is the value of [Options.DraftVocab] by which it is chosen for the most tokens a second: by the measured cost of both
 	// models' steps, how often drafts are accepted, and the frequencies of tokens.
 	AutoVocab = method.AutoVocab
@@ -164,7 +171,7 @@ func (o Options) resident() resident.Options {
 	return resident.Options{
 		Context: o.Context, CacheType: o.CacheType, Threads: cmp.Or(o.Threads, par.Threads()), Parallel: cmp.Or(o.Parallel, defaultParallel), Chunk: o.Chunk,
 		NoRepack: o.NoRepack, Queue: queue, Memory: o.Memory, Progress: o.Progress, Eager: o.Eager, Forget: o.Forget, Adapters: o.Adapters,
-		Draft: o.Draft, DraftThreads: o.DraftThreads, DraftVocab: o.DraftVocab, DraftHead: o.DraftHead, DraftMemory: o.DraftMemory, Middle: o.Middle, Judge: o.Judge, Datastore: o.Datastore,
+		Draft: o.Draft, DraftThreads: o.DraftThreads, DraftVocab: o.DraftVocab, DraftHead: o.DraftHead, Heads: o.Heads, DraftMemory: o.DraftMemory, Middle: o.Middle, Judge: o.Judge, Datastore: o.Datastore,
 	}
 }
 

@@ -59,6 +59,7 @@ type Exec struct {
 	whole  bool      // active is every row
 	hidden []float32 // by slot: the stream of rows that stopped early
 
+	pairs       pairs     // of the inputs of a draft module's rows
 	carry       int       // values that a row carries beside its stream
 	carried     []float32 // by row of the step
 	keptCarried []float32 // by slot, of rows that stopped early
@@ -326,6 +327,8 @@ func (x *Exec) check(r *forest.Placed, vocabulary int) error {
 		return fmt.Errorf("compute: the row at index %d wants hidden states of layers that it does not reach; it runs layers %d to %d", r.Index, r.From, r.To-1)
 	}
 	switch {
+	case x.pairs.on:
+		return x.checkPair(r, vocabulary)
 	case r.Resume != forest.Trunk:
 		return nil
 	case r.Vector != nil && r.Mix != nil:
@@ -344,7 +347,7 @@ func (x *Exec) check(r *forest.Placed, vocabulary int) error {
 		}
 	}
 	if r.Mix == nil && (r.ID < 0 || int(r.ID) >= vocabulary) {
-		return fmt.Errorf("compute: token id %d at index %d is out of range: the vocabulary has %d", r.ID, r.Index, vocabulary)
+		return idRange(r.ID, r.Index, vocabulary)
 	}
 	return nil
 }

@@ -3,13 +3,11 @@ package compute
 import (
 	"errors"
 	"fmt"
-	"math"
-	"time"
 
+	"grove/compute/output"
 	"grove/compute/vocab"
 	"grove/forest"
 	"grove/internal/kernel"
-	"grove/text/token"
 )
 
 // SubsetGroup is the number of tokens of the vocabulary that the head computes together, the unit of [forest.Want.Subset].
@@ -19,19 +17,10 @@ const SubsetGroup = vocab.Group
 const Masked = vocab.Masked
 
 // TopEntry is one of the largest logits of a row.
-type TopEntry struct {
-	ID    token.ID
-	Logit float32
-}
+type TopEntry = output.TopEntry
 
 // Result holds the outputs of one row. Its slices are valid until the next step.
-type Result struct {
-	Logits []float32   // of the vocabulary, [Masked] outside Want.Subset, if wanted
-	Top    []TopEntry  // the largest, falling, ties by id, if wanted
-	LSE    float32     // log-sum-exp of all logits, if Top was wanted: log p(id) = logit - LSE
-	State  []float32   // the stream behind the final norm, if wanted
-	Hidden [][]float32 // the residual stream after each wanted layer, ascending
-}
+type Result = output.Result
 
 // Result returns the outputs of row i of the last step. Rows have the numbers that the order of
 // [forest.Step.Add] gives: the first row added is row 0. It is valid until the next [Exec.Run].
@@ -154,48 +143,9 @@ func (x *Exec) report(r *Result, want forest.Want, logits []float32, softcap flo
 	}
 	if want.Top > 0 {
 		_, r.LSE, _ = kernel.LogSumExp(logits)
-		r.Top = topOf(r.Top[:0], logits, min(want.Top, len(logits)))
+		r.Top = output.Top(r.Top[:0], logits, min(want.Top, len(logits)))
 	}
 	return true
-}
-
-// WantSeconds measures what a row's wants take beside the logits, for a vocabulary of n tokens: the shortest of a few runs on made-up logits.
-// States and the stream are copied, which takes next to nothing.
-func WantSeconds(want forest.Want, n int) float64 {
-	if want.Top == 0 || n == 0 {
-		return 0
-	}
-	logits := make([]float32, n)
-	for i := range logits {
-		logits[i] = float32(i * 7919 % 1009) // in no order
-	}
-	top, best := make([]TopEntry, 0, want.Top), math.Inf(1)
-	for range 8 {
-		start := time.Now()
-		kernel.LogSumExp(logits)
-		topOf(top, logits, min(want.Top, n))
-		best = min(best, time.Since(start).Seconds())
-	}
-	return best
-}
-
-// topOf appends the n largest logits, falling, ties by id.
-func topOf(dst []TopEntry, logits []float32, n int) []TopEntry {
-	for id, l := range logits {
-		if len(dst) == n && !(l > dst[n-1].Logit) {
-			continue
-		}
-		if len(dst) < n {
-			dst = append(dst, TopEntry{})
-		}
-		at := len(dst) - 1
-		for at > 0 && l > dst[at-1].Logit {
-			dst[at] = dst[at-1]
-			at--
-		}
-		dst[at] = TopEntry{token.ID(id), l}
-	}
-	return dst
 }
 
 // captureInit clears the results of the rows and makes room for the hidden states that they want.

@@ -54,6 +54,7 @@ const (
 	unitHeads
 	tanhRows
 	lookupRows
+	embedPairs
 	carriedRows
 	setCarriedRows
 	addMixed
@@ -119,6 +120,8 @@ func (t *rowTask) one(worker, i int) {
 	switch t.kind {
 	case embedRows:
 		t.embed(worker, i)
+	case embedPairs:
+		t.embedPair(worker, i)
 	case positionRows:
 		t.addPosition(worker, i)
 	case inputRows:

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"grove/compute"
+	"grove/compute/output"
 	"grove/engine/step"
 	"grove/forest"
 	"grove/method"
@@ -19,7 +19,7 @@ type grow struct {
 	behind  int       // tokens of the text that the own trunk lacks
 	rows    []method.Row
 	results []method.Result
-	store   compute.Arena
+	store   output.Arena
 }
 
 // Len implements [method.Trunk].

@@ -41,10 +41,10 @@ type Row struct {
 	Seq    Seq
 	Parent Node // Trunk, or a live node, of this step or an earlier one
 
-	// Input: ID, unless Vector or Mix is given. Both are read during the forward pass and not kept.
+	// Input: ID, unless Vector or Mix is given. Both are read during the forward pass and not kept. A draft module reads all of them.
 	ID     token.ID
-	Vector []float32  // an embedding of the model's width
-	Mix    []Weighted // the weighted sum of the embeddings of some ids, in order
+	Vector []float32  // an embedding of the model's width; of a draft module: states of its target
+	Mix    []Weighted // the weighted sum of the embeddings of some ids, in order; of a draft module: further ids
 
 	Shift   int    // added to the index, gives the position that rotates the row
 	Block   int    // rows of a sequence and step with the same Block > 0 form a path and see each other
@@ -285,6 +285,7 @@ func (r *Row) entry() Entry {
 		h.Write(b[:])
 	}
 	write(uint32(len(r.Mix)), uint32(r.Shift))
+	write(uint32(r.ID), uint32(len(r.Vector)))
 	for _, v := range r.Vector {
 		write(0, math.Float32bits(v))
 	}

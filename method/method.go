@@ -38,6 +38,7 @@ const (
 	KindLogits Kind = "logits" // what the model said in earlier steps
 	KindModel  Kind = "model"  // a second model
 	KindSelf   Kind = "self"   // the model's own layers
+	KindHeads  Kind = "heads"  // trained heads and modules that read the model's states
 )
 
 // NodePurposes is the stride between the random numbers of one node of a tree and the next; see [verify.NodePurposes]. A drafter's
@@ -87,6 +88,7 @@ type Env struct {
 	Target     Model            // the model that drafts are verified by; nil: the answer is on record
 	Draft      Model            // a second model; nil: none was given
 	VocabMap   *VocabMap        // relates its tokens to the target's; nil: they are the same
+	Modules    []*Module        // draft modules of the target, at most one of a family
 	Middle     Model            // between the two in size, with the target's vocabulary; nil: none was given
 	Datastore  *datastore.Store // texts of the target's tokens; nil: none was given
 	AcceptHead *acceptance.Head // of the draft model; nil: none was given

@@ -38,14 +38,28 @@ type Attention struct {
 // Attention loads the attention block of a layer by the tensor names of GGUF: queries, keys and values in three
 // tensors or in one, with the biases that the file has, without norms. The scale is 1/sqrt(size).
 func (l *Loader) Attention(s Hyperparameters, layer int, rope *compute.Rope) Attention {
-	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
+	return l.AttentionOf(s, layer, s.Width, rope)
+}
+
+// AttentionOf is [Loader.Attention] of a layer whose queries, keys and values are made of rows of width values, not of the stream's.
+func (l *Loader) AttentionOf(s Hyperparameters, layer, width int, rope *compute.Rope) Attention {
+	return l.attention(s, fmt.Sprintf("blk.%d.", layer), layer, width, rope)
+}
+
+// NamedAttention is [Loader.Attention] of a layer whose tensors have another prefix than blk.N.
+func (l *Loader) NamedAttention(s Hyperparameters, prefix string, layer int, rope *compute.Rope) Attention {
+	return l.attention(s, prefix, layer, s.Width, rope)
+}
+
+func (l *Loader) attention(s Hyperparameters, prefix string, layer, width int, rope *compute.Rope) Attention {
+	name := func(t string) string { return prefix + t }
 	q, k, v := s.Heads*s.KeySize, s.KVHeads*s.KeySize, s.KVHeads*s.ValueSize
 	a := Attention{Rope: rope, Scale: float32(1 / math.Sqrt(float64(s.KeySize))), hparams: s, number: layer, layer: l.place(layer)}
 	if l.Has(name("attn_qkv.weight")) {
-		a.QKV = l.Projections(name("attn_qkv"), s.Width, q, k, v)
+		a.QKV = l.Projections(name("attn_qkv"), width, q, k, v)
 	} else {
 		a.QKV = []compute.Projection{
-			l.Projection(name("attn_q"), q, s.Width), l.Projection(name("attn_k"), k, s.Width), l.Projection(name("attn_v"), v, s.Width),
+			l.Projection(name("attn_q"), q, width), l.Projection(name("attn_k"), k, width), l.Projection(name("attn_v"), v, width),
 		}
 	}
 	a.Out = l.Projection(name("attn_output"), s.Width, s.Heads*s.ValueSize)
@@ -186,10 +200,14 @@ type MLP struct {
 
 // MLP loads the block of a layer.
 func (l *Loader) MLP(s Hyperparameters, layer int) MLP {
-	name := func(t string) string { return fmt.Sprintf("blk.%d.%s", layer, t) }
+	return l.NamedMLP(s, fmt.Sprintf("blk.%d.", layer))
+}
+
+// NamedMLP is [Loader.MLP] of a layer whose tensors have another prefix than blk.N.
+func (l *Loader) NamedMLP(s Hyperparameters, prefix string) MLP {
 	return MLP{
-		GateUp: []compute.Projection{l.Projection(name("ffn_gate"), s.FFN, s.Width), l.Projection(name("ffn_up"), s.FFN, s.Width)},
-		Down:   l.Projection(name("ffn_down"), s.Width, s.FFN),
+		GateUp: []compute.Projection{l.Projection(prefix+"ffn_gate", s.FFN, s.Width), l.Projection(prefix+"ffn_up", s.FFN, s.Width)},
+		Down:   l.Projection(prefix+"ffn_down", s.Width, s.FFN),
 	}
 }
 
@@ -390,6 +408,11 @@ type Head struct {
 func (l *Loader) Head(s Hyperparameters) Head {
 	embed, output := l.Tables(s)
 	return Head{Embed: embed, Output: output, Norm: l.Vector("output_norm.weight", s.Width)}
+}
+
+// Lent returns what a model with the head lends, by the scales of its embeddings and logits, the epsilon of its norm and its soft cap.
+func (h *Head) Lent(embedScale, eps, logitScale, softcap float32) Lent {
+	return Lent{Embed: h.Embed, EmbedScale: embedScale, Norm: h.Norm, Eps: eps, Head: compute.Projection{Matrix: h.Output}, Scale: logitScale, Softcap: softcap}
 }
 
 // LookupTable loads a table of rows that are looked up and not multiplied.

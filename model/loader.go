@@ -36,6 +36,7 @@ type Loader struct {
 	done     int64               // bytes of weights that were loaded
 	all      int64               // that the file has
 	progress func(done, all int64)
+	target   Lender // of a draft module; nil: the file is a model's own
 	err      error
 }
 

@@ -48,6 +48,7 @@ type Info struct {
 	Exits   []Exit  // those that have a norm or a head of their own, ascending
 	// Predictors are the modules of the file that predict further tokens, in the order in which they follow each other.
 	Predictors []Predictor
+	Module     *Module // of a draft module; nil: it is a model of its own
 
 	Params          int         // weights of all matrices
 	Type            tensor.Type // of most weights
@@ -152,13 +153,21 @@ type Options struct {
 // is not registered.
 func Open(f *gguf.File, pool *par.Pool, o Options) (Model, error) {
 	l := newLoader(f, pool)
-	l.weights.Keep, l.context, l.progress = o.NoRepack, o.Context, o.Progress
-	for _, t := range f.Tensors {
-		l.all += int64(t.Bytes())
-	}
 	open, ok := architectures[l.info.Arch]
 	if l.err == nil && !ok {
+		if modules[l.info.Arch] != nil {
+			l.fail("%q is a family of draft modules; such a file is opened beside its target, with --heads", l.info.Arch)
+		}
 		l.fail("architecture %q is not supported; supported: %s", l.info.Arch, strings.Join(Names(), ", "))
+	}
+	return l.open(o, open)
+}
+
+// open loads what an architecture or a family of modules makes of the file.
+func (l *Loader) open(o Options, open Architecture) (Model, error) {
+	l.weights.Keep, l.context, l.progress = o.NoRepack, o.Context, o.Progress
+	for _, t := range l.file.Tensors {
+		l.all += int64(t.Bytes())
 	}
 	if l.err != nil {
 		return nil, l.err
@@ -171,13 +180,13 @@ func Open(f *gguf.File, pool *par.Pool, o Options) (Model, error) {
 		return nil, l.err
 	}
 	l.identify()
-	if err := f.Check(); err != nil {
+	if err := l.file.Check(); err != nil {
 		return nil, err
 	}
 	l.info.Bytes = l.weights.Bytes()
 	l.loaded(l.all) // with what the architecture does not use
 	if o.NoRepack {
-		l.info.Check = f.Check
+		l.info.Check = l.file.Check
 	}
 	if s := l.info.Source; s != nil {
 		e := s.Encoder.Info()

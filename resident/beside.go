@@ -61,9 +61,11 @@ func (m *Model) readBeside(o Options) (err error) {
 		}
 	}
 	if o.Middle != "" {
-		m.Middle, err = m.readModel(o, o.Middle, beMiddle, m.Pool)
+		if m.Middle, err = m.readModel(o, o.Middle, beMiddle, m.Pool); err != nil {
+			return err
+		}
 	}
-	return err
+	return m.readModules(o)
 }
 
 // beMiddle is what a middle model does.
@@ -103,8 +105,8 @@ func (m *Model) runBeside(o Options) (err error) {
 			return err
 		}
 	}
-	if m.Middle == nil {
-		return nil
+	if err := m.runModules(o); err != nil || m.Middle == nil {
+		return err
 	}
 	words, err := m.runModel(o, m.Middle, o.Middle, beMiddle)
 	if err == nil && words.Mapping() != method.SameVocabulary {
@@ -148,7 +150,7 @@ func (m *Model) beside() (all []*Model) {
 			all = append(all, d)
 		}
 	}
-	return all
+	return append(all, m.Modules...)
 }
 
 // closeBeside closes the models beside the model.
@@ -160,7 +162,7 @@ func (m *Model) closeBeside() (err error) {
 		if d.Pool != m.Pool {
 			d.Pool.Close()
 		}
-		err = errors.Join(err, d.File.Close())
+		err = errors.Join(err, d.closeFile())
 	}
 	return err
 }

@@ -12,7 +12,7 @@ import (
 
 // Env returns what the model, and what is beside it, offers methods.
 func (m *Model) Env() method.Env {
-	env := method.Env{Vocabulary: m.Model.Info().Vocabulary, Target: m.Engine.Model(), VocabMap: m.VocabMap, DraftVocab: m.draftVocab, AcceptHead: m.acceptHead, Datastore: m.Datastore}
+	env := method.Env{Vocabulary: m.Model.Info().Vocabulary, Target: m.Engine.Model(), VocabMap: m.VocabMap, DraftVocab: m.draftVocab, AcceptHead: m.acceptHead, Datastore: m.Datastore, Modules: m.modules()}
 	if m.Draft != nil {
 		env.Draft = m.Draft.Engine.Model()
 	}

@@ -61,6 +61,7 @@ type Options struct {
 	DraftThreads int
 	DraftVocab   int
 	DraftHead    string
+	Heads        string // a file of heads; "": the one beside the model, if any; [NoHeads]
 	Middle       string
 	Judge        string
 	Datastore    string
@@ -79,6 +80,7 @@ type Model struct {
 	Draft    *Model           // shares the pool, or has one of its own; nil: none
 	VocabMap *method.VocabMap // relates the draft model's tokens to the model's
 	Middle   *Model           // shares the pool; nil: none
+	Modules  []*Model         // draft modules, which share the pool and have no tokenizer; one of the model's own file has no file
 	Judge    *verify.Head     // of the rule judge; nil: none
 
 	Datastore *datastore.Store // of the model's tokens; nil: none
@@ -221,7 +223,9 @@ func (m *Model) Files() []string {
 		all = append(all, a.Path)
 	}
 	for _, d := range m.beside() {
-		all = append(all, d.Files()...)
+		if d.File != nil {
+			all = append(all, d.Files()...)
+		}
 	}
 	return append(all, m.Datastore.Paths()...)
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"grove/compute"
+	"grove/compute/output"
 	"grove/engine/learned"
 	"grove/engine/plan"
 	"grove/forest"
@@ -94,7 +94,7 @@ func (d *Methods) Open(own method.Trunk, salt string, private bool, vocabulary i
 	x := &Text{set: d, texts: texts, rates: method.NewRates(len(d.Infos) + 1)}
 	x.SetRule(d.rule)
 	n := len(d.Infos)
-	x.out, x.spent, x.wants, x.gave = make([]bool, n), make([]float64, n), make([]float64, n), make([]int, n+1)
+	x.out, x.spent, x.wants, x.gave, x.layers = make([]bool, n), make([]float64, n), make([]float64, n), make([]int, n+1), make([]forest.Layers, n)
 	x.turns, x.credits = texts.Begin(x.rates)
 	for i, m := range texts.Methods {
 		drafter, err := m.NewDrafter(own)
@@ -110,6 +110,7 @@ func (d *Methods) Open(own method.Trunk, salt string, private bool, vocabulary i
 			x.quick = append(x.quick, int32(i))
 		}
 		if w, ok := drafter.(method.Wanter); ok {
+			x.layers[i] = w.Wants().Rows.Hidden.Union(w.Wants().Prompt.Hidden)
 			x.Wants = unite(x.Wants, w.Wants())
 			x.Watched = true
 			x.wants[i] = d.wantSeconds(i, w.Wants().Rows, vocabulary)
@@ -128,7 +129,7 @@ func (d *Methods) wantSeconds(i int, want forest.Want, vocabulary int) float64 {
 		d.wants = make([]float64, len(d.Infos))
 	}
 	if d.wants[i] == 0 {
-		d.wants[i] = compute.WantSeconds(want, vocabulary)
+		d.wants[i] = output.WantSeconds(want, vocabulary)
 	}
 	return d.wants[i]
 }
@@ -140,5 +141,10 @@ func unite(a, b method.Wants) method.Wants {
 			Logits: a.Logits || b.Logits, Top: max(a.Top, b.Top), State: a.State || b.State, Hidden: a.Hidden.Union(b.Hidden),
 		}
 	}
-	return method.Wants{Rows: both(a.Rows, b.Rows), Prompt: both(a.Prompt, b.Prompt), Probs: a.Probs || b.Probs}
+	w := method.Wants{Rows: both(a.Rows, b.Rows), Prompt: both(a.Prompt, b.Prompt), Probs: a.Probs || b.Probs}
+	if w.Rows.Hidden.Len() > 0 && w.Prompt.Hidden.Len() > 0 { // one set, so that the streams of any row are those of the same layers
+		w.Rows.Hidden = w.Rows.Hidden.Union(w.Prompt.Hidden)
+		w.Prompt.Hidden = w.Rows.Hidden
+	}
+	return w
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"grove/compute"
+	"grove/compute/output"
 	"grove/engine/learned"
 	"grove/engine/memory"
 	"grove/engine/plan"
@@ -40,12 +41,15 @@ type Text struct {
 	drafters []method.Drafter
 	turns    []plan.Backoff
 	credits  []plan.Credit
-	quick    []int32   // drafters that run no rows and take part, the quickest first
-	out      []bool    // by drafter: it takes no part in the text
-	spent    []float64 // by drafter: seconds of a round that is timed
-	wants    []float64 // by drafter: seconds of what it wants of a row
-	gave     []int     // by drafter: tokens of the round
-	rounds   int       // that were drafted
+	quick    []int32            // drafters that run no rows and take part, the quickest first
+	out      []bool             // by drafter: it takes no part in the text
+	spent    []float64          // by drafter: seconds of a round that is timed
+	wants    []float64          // by drafter: seconds of what it wants of a row
+	layers   []forest.Layers    // by drafter: those behind which it wants the stream
+	picked   []method.RowResult // the rows of an update, with the layers that one drafter wants
+	streams  [][]float32        // of picked
+	gave     []int              // by drafter: tokens of the round
+	rounds   int                // that were drafted
 	rates    *method.Rates
 
 	drafts int          // of a round that run
@@ -55,7 +59,7 @@ type Text struct {
 	told   int                // tokens of the text that drafters know
 	before token.ID           // the token before that of the round's first row
 	kept   []method.RowResult // of the last round, or of a prompt, for the drafters
-	store  compute.Arena
+	store  output.Arena
 	probs  []float32
 }
 
@@ -124,6 +128,7 @@ func (x *Text) commit(i int, run method.Update) {
 	if x.out[i] {
 		return
 	}
+	run.Rows = x.pick(run.Rows, x.layers[i])
 	if !x.timed() {
 		x.drafters[i].Committed(run)
 		return
@@ -131,6 +136,30 @@ func (x *Text) commit(i int, run method.Update) {
 	start := time.Now()
 	x.drafters[i].Committed(run)
 	x.spent[i] = time.Since(start).Seconds()
+}
+
+// pick returns rows with the streams behind the layers that a drafter wants, of those that all drafters want.
+func (x *Text) pick(rows []method.RowResult, layers forest.Layers) []method.RowResult {
+	all := x.Wants.Rows.Hidden.Union(x.Wants.Prompt.Hidden)
+	if layers == all || len(rows) == 0 {
+		return rows
+	}
+	x.picked, x.streams = append(x.picked[:0], rows...), slices.Grow(x.streams[:0], len(rows)*layers.Len())
+	for i := range x.picked {
+		r := &x.picked[i]
+		first, at := len(x.streams), 0
+		for l := 0; at < len(r.Hidden); l++ {
+			if !all.Has(l) {
+				continue
+			}
+			if layers.Has(l) {
+				x.streams = append(x.streams, r.Hidden[at])
+			}
+			at++
+		}
+		r.Hidden = x.streams[first:len(x.streams):len(x.streams)]
+	}
+	return x.picked
 }
 
 func (x *Text) fault(drafter int, err error) error {

@@ -18,10 +18,11 @@ type budget struct {
 
 // budgets are the parts of the house. A package belongs to one of them.
 var budgets = []budget{
-	{"core", "engine/... method method/grow method/grow/retokenize verify sample forest kv", 16900, 0},
+	{"core", "engine/... method method/grow method/grow/retokenize verify sample forest kv", 17400, 0},
 	{"constraints", "sample/constrain/... distill", 22000, 0},
-	{"arithmetic", "compute/... internal/kernel/... model", 12800, 0},
+	{"arithmetic", "compute/... internal/kernel/... model", 13200, 0},
 	{"architectures", "model/all model/arch model/hybrid model/encoder model/seq2seq", 7000, 0},
+	{"draft modules", "model/module", 2000, 0},
 	{"adapters", "adapters server/adapters weights/lora", 2000, 0},
 	{"weights", "weights/gguf weights/quantize weights/safetensors weights/tensor", 5500, 0},
 	{"folders of Hugging Face", "weights/hf/...", 7300, 0},
@@ -41,7 +42,7 @@ var budgets = []budget{
 	{"terminal", "cmd/grove/internal/terminal cmd/grove/internal/conversation", 2000, 0},
 	{"Markdown at a terminal", "cmd/grove/internal/markdown", 1000, 0},
 	{"benchmarks", "cmd/grove/internal/benchmarks bench/...", 5200, 0},
-	{"front door", ". resident sample/advice", 3800, 0},
+	{"front door", ". resident sample/advice", 4000, 0},
 	{"search and diffusion", "search/... diffuse/...", 3000, 0},
 	{"suites and models for tests", "suite/... model/synthetic internal/oracle internal/hftest method/grow/growtest verify/reference internal/history", 9000, 0},
 	{"predictions of steps", "internal/par/schedule", 1000, 0},

@@ -3,6 +3,8 @@
 package all
 
 import (
+	_ "grove/method/heads/eagle"
+	_ "grove/method/heads/mtp"
 	_ "grove/method/logits/goose"
 	_ "grove/method/logits/lookahead"
 	_ "grove/method/logits/recycle"

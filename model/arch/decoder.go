@@ -77,6 +77,11 @@ func (d *decoderLayer) feedForward(l *model.Loader, s model.Hyperparameters, i i
 // Info implements [model.Model].
 func (m *decoder) Info() *model.Info { return m.info }
 
+// Lend implements [model.Lender].
+func (m *decoder) Lend() model.Lent {
+	return m.head.Lent(m.scales.embed, m.hparams.Eps, m.scales.logits, 0)
+}
+
 // Forward implements [model.Model].
 func (m *decoder) Forward(x *compute.Exec) {
 	x.Embed(m.head.Embed, m.scales.embed)

@@ -100,6 +100,11 @@ func (b *deepseek2Block) Forward(x *compute.Exec, stream compute.Buf) compute.Bu
 // Info implements [model.Model].
 func (m *deepseek2) Info() *model.Info { return m.info }
 
+// Lend implements [model.Lender].
+func (m *deepseek2) Lend() model.Lent {
+	return m.head.Lent(m.scales.embed, m.hparams.Eps, m.scales.logits, 0)
+}
+
 // Forward implements [model.Model].
 func (m *deepseek2) Forward(x *compute.Exec) {
 	x.Embed(m.head.Embed, m.scales.embed)

@@ -61,6 +61,11 @@ func gemmaWideScale(s model.Hyperparameters) float32 {
 // Info implements [model.Model].
 func (m *gemma) Info() *model.Info { return m.info }
 
+// Lend implements [model.Lender].
+func (m *gemma) Lend() model.Lent {
+	return m.head.Lent(float32(math.Sqrt(float64(m.hparams.Width))), m.hparams.Eps, 1, m.softcap)
+}
+
 // Forward implements [model.Model].
 func (m *gemma) Forward(x *compute.Exec) {
 	eps := m.hparams.Eps

@@ -100,6 +100,11 @@ func loadGemma4Layer(l *model.Loader, s model.Hyperparameters, i int, shared *un
 // Info implements [model.Model].
 func (m *gemma4) Info() *model.Info { return m.info }
 
+// Lend implements [model.Lender].
+func (m *gemma4) Lend() model.Lent {
+	return m.head.Lent(float32(math.Sqrt(float64(m.hparams.Width))), m.hparams.Eps, 1, m.softcap)
+}
+
 // Forward implements [model.Model].
 func (m *gemma4) Forward(x *compute.Exec) {
 	eps := m.hparams.Eps

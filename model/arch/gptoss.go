@@ -54,6 +54,11 @@ func openGPTOSS(l *model.Loader) model.Model {
 // Info implements [model.Model].
 func (m *gptOSS) Info() *model.Info { return m.info }
 
+// Lend implements [model.Lender].
+func (m *gptOSS) Lend() model.Lent {
+	return m.head.Lent(1, m.hparams.Eps, 1, 0)
+}
+
 // Forward implements [model.Model].
 func (m *gptOSS) Forward(x *compute.Exec) {
 	eps := m.hparams.Eps

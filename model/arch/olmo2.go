@@ -65,6 +65,11 @@ func loadOlmo2(l *model.Loader, s model.Hyperparameters, attention func(i int) m
 // Info implements [model.Model].
 func (m *olmo2) Info() *model.Info { return m.info }
 
+// Lend implements [model.Lender].
+func (m *olmo2) Lend() model.Lent {
+	return m.head.Lent(1, m.hparams.Eps, 1, 0)
+}
+
 // Forward implements [model.Model].
 func (m *olmo2) Forward(x *compute.Exec) {
 	eps := m.hparams.Eps

@@ -14,6 +14,7 @@ import (
 	"grove/method/acceptance"
 	"grove/method/datastore"
 	"grove/model"
+	"grove/model/synthetic"
 	"grove/sample"
 	"grove/suite/modeltest"
 	"grove/text/token"
@@ -44,6 +45,7 @@ type lab struct {
 	draws         int                // texts that a distribution is compared with
 	texts         map[string]outcome // of plain decoding
 	store         *datastore.Store
+	modules       []model.Model // draft modules of the target, some that draft what it prefers and some that never do
 }
 
 // outcome is how a story ended.
@@ -68,7 +70,100 @@ func labOf(tb testing.TB, open func(l *lab, seed uint64) model.Model) *lab {
 	tb.Cleanup(l.pool.Close)
 	tb.Cleanup(l.two.Close)
 	l.target, l.other, l.between, l.store = open(l, 1), open(l, 2), open(l, 3), l.datastore()
+	l.modules = l.openModules()
 	return l
+}
+
+// openModules opens a draft module of each family for the target, where that lends its head. The layers are random and add little; the
+// other weights make each module prefer what the target prefers, at least for the first draft.
+func (l *lab) openModules() (all []model.Model) {
+	if _, lends := l.target.(model.Lender); !lends {
+		return nil
+	}
+	info := l.target.Info()
+	of := synthetic.Spec{Width: info.Width, Vocab: info.Vocabulary, Layers: len(info.Layers)}
+	for _, m := range []synthetic.Module{
+		{Family: "medusa", Blocks: 1, Own: true}, {Family: "hydra", Blocks: 1, Prefix: true}, {Family: "eagle"},
+		{Family: "eagle3", Taps: []int32{1, 2, 3}, Own: true}, {Family: "kangaroo"},
+	} {
+		m.Target, m.Seed = of, 5
+		metadata, tensors, err := m.Parts()
+		if err != nil {
+			l.tb.Fatal(err)
+		}
+		l.teach(m.Family, tensors, info.Width)
+		opened, err := model.OpenModule(l.file(metadata, tensors), l.pool, l.target, model.Options{})
+		if err != nil {
+			l.tb.Fatal(err)
+		}
+		all = append(all, opened)
+	}
+	return all
+}
+
+// teach makes a module prefer what the target prefers. EAGLE's passes the token's embedding on, of which the target's head prefers the successor.
+// EAGLE-3's passes the features on, which are those of the token before: its own head prefers the successor's successor.
+func (l *lab) teach(family string, tensors []tensor.View, width int) {
+	l.tb.Helper()
+	put := func(name string, values []float32) {
+		t := tensors[slices.IndexFunc(tensors, func(t tensor.View) bool { return t.Name == name })]
+		if err := tensor.Pack(tensor.F32, t.Data, values); err != nil {
+			l.tb.Fatal(err)
+		}
+	}
+	switch family {
+	case "eagle":
+		put("fc.weight", identities(width, 1, 0))
+	case "eagle3":
+		put("fc.weight", identities(width, 1, 1, 1))
+		put("output.weight", ahead(width, 2))
+	}
+}
+
+// identities returns a matrix of width rows, multiples of the identity side by side.
+func identities(width int, factors ...float32) []float32 {
+	m := make([]float32, len(factors)*width*width)
+	for i := range width {
+		for k, f := range factors {
+			m[(i*len(factors)+k)*width+i] = f
+		}
+	}
+	return m
+}
+
+// ahead returns a head that prefers the n-th successor of a token by its embedding.
+func ahead(width, n int) []float32 {
+	_, head := periodic(width) // of the first
+	out := make([]float32, len(head))
+	for id := range token.ID(vocabulary) {
+		far := next(id)
+		for range n - 1 {
+			far = next(far)
+		}
+		copy(out[int(far)*width:][:width], head[int(next(id))*width:])
+	}
+	return out
+}
+
+// offers reports whether the lab has what a method needs: modules need a target that lends its head.
+func (l *lab) offers(info method.Info) bool { return info.Kind != method.KindHeads || l.modules != nil }
+
+// heads returns the modules as methods see them, each with an engine of its own.
+func (l *lab) heads() (all []*method.Module) {
+	for _, m := range l.modules {
+		i := m.Info().Module
+		of := &method.Module{Model: l.engineOf(m, engine.Config{Seqs: 4}).Model(), Family: i.Family, Taps: i.Taps, Heads: i.Heads, Prefix: i.Prefix, FeedsState: i.FeedsState}
+		for _, id := range i.Vocabulary {
+			of.Vocabulary = append(of.Vocabulary, token.ID(id))
+		}
+		all = append(all, of)
+		if of.Family == "eagle" { // the same rows, from a file of their own
+			mtp := *of
+			mtp.Family = "mtp"
+			all = append(all, &mtp)
+		}
+	}
+	return all
 }
 
 // datastore returns texts to draft from: what the models prefer, and other texts.
@@ -160,6 +255,17 @@ func (l *lab) louder(s modeltest.Spec, factor float32) model.Model {
 
 // open returns the model that a file of the metadata and tensors has.
 func (l *lab) open(metadata []gguf.KV, tensors []tensor.View) model.Model {
+	l.tb.Helper()
+	m, err := model.Open(l.file(metadata, tensors), l.pool, model.Options{})
+	if err != nil {
+		l.tb.Fatal(err)
+	}
+	return m
+}
+
+// file returns the file of metadata and tensors.
+func (l *lab) file(metadata []gguf.KV, tensors []tensor.View) *gguf.File {
+	l.tb.Helper()
 	var b bytes.Buffer
 	if err := gguf.Write(&b, metadata, tensors); err != nil {
 		l.tb.Fatal(err)
@@ -168,11 +274,7 @@ func (l *lab) open(metadata []gguf.KV, tensors []tensor.View) model.Model {
 	if err != nil {
 		l.tb.Fatal(err)
 	}
-	m, err := model.Open(file, l.pool, model.Options{})
-	if err != nil {
-		l.tb.Fatal(err)
-	}
-	return m
+	return file
 }
 
 // next is the successor that the models prefer.

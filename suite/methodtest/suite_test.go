@@ -87,6 +87,9 @@ func (s *subject) open(e *engine.Engine, eager bool) (*engine.Drafting, error) {
 		env.Draft, env.Middle = s.draft(), s.engineOf(s.between, engine.Config{Seqs: 4}).Model()
 		env.AcceptHead = doubtful(env.Draft.Size().Width)
 	}
+	if s.info.Kind == method.KindHeads {
+		env.Modules = s.heads()
+	}
 	d, err := e.OpenDrafting(s.ctx, []method.Info{s.info}, env)
 	if err == nil && eager {
 		d.Eager()

@@ -59,6 +59,7 @@ type Draft struct {
 	Vocab        vocab  `name:"draft-vocab" placeholder:"N" var:"GROVE_DRAFT_VOCAB" help:"Tokens that the draft model considers, the most frequent ones; 0: all; auto: as many as give the most tokens a second. The text is the same."`
 	DraftThreads Count  `name:"draft-threads" placeholder:"N" var:"GROVE_DRAFT_THREADS" help:"Threads that the draft model has for itself, besides those of --threads; 0: none, it shares the model's."`
 	Head         string `name:"draft-head" placeholder:"FILE" var:"GROVE_DRAFT_HEAD" help:"A safetensors file with the draft model's acceptance head, by which the method draft-specdec ends its drafts. The text is the same."`
+	Heads        string `name:"heads" placeholder:"FILE" var:"GROVE_HEADS" help:"A file of heads or of a draft module for the model (grove convert --heads); without it, the one beside the model's file, if any; off: none. The text is the same."`
 	Memory       Bytes  `name:"draft-memory" placeholder:"BYTES" var:"GROVE_DRAFT_MEMORY" help:"Memory that drafting may take besides weights, such as 64MiB: rounds, contexts of the models that draft, and texts that draft at a time, are as large as it allows; without it, any. The text is the same."`
 	Judge        string `name:"judge" placeholder:"FILE" var:"GROVE_JUDGE" help:"A safetensors file with the head by which --accept judge finds draft tokens important or not (lossy)."`
 	Middle       string `name:"middle" placeholder:"MODEL" var:"GROVE_MIDDLE" help:"A model of a size between the two for methods that need one, with the model's vocabulary; or a type of weights, such as q4_0: the model's own in that type."`
@@ -68,7 +69,7 @@ type Draft struct {
 // Beside puts them into the options that a model is opened with.
 func (d Draft) Beside(o *grove.Options) {
 	o.Draft, o.DraftVocab, o.DraftThreads, o.Middle = d.Path, int(d.Vocab), int(d.DraftThreads), d.Middle
-	o.Datastore, o.Judge, o.DraftHead, o.DraftMemory = d.Store, d.Judge, d.Head, uint64(d.Memory)
+	o.Datastore, o.Judge, o.DraftHead, o.Heads, o.DraftMemory = d.Store, d.Judge, d.Head, d.Heads, uint64(d.Memory)
 }
 
 // Reasoning is --reasoning.

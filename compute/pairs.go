@@ -1,0 +1,132 @@
+package compute
+
+import (
+	"fmt"
+
+	"grove/forest"
+	"grove/internal/kernel"
+	"grove/text/token"
+)
+
+// pairs describes the inputs of a draft module's rows.
+type pairs struct {
+	on     bool
+	vector int // values of a feature at most
+	ids    int // further ids at most
+}
+
+// EmbedPairs begins a step of a draft module, whose rows have an id and a vector: the module reads a token, and the target's state before it. The
+// stream is the embedding of the row's ID, times scale. A row carries its Vector, of at most so many values, and behind them, from place vector on, the scaled
+// embeddings of the ids of its Mix, ids of them at most; weights are not read. Zeros stand where a row has less. [Exec.Carried] returns
+// what rows carry. A resumed row fails the step.
+func (x *Exec) EmbedPairs(table *Matrix, scale float32, vector, ids int) {
+	x.pairs = pairs{on: true, vector: vector, ids: ids}
+	x.Carry(vector + ids*x.width)
+	rows := x.Step.Rows()
+	for i := range rows {
+		if err := x.check(&rows[i], table.Out()); err != nil {
+			x.fail(err)
+			return
+		}
+	}
+	x.rowTask = rowTask{kind: embedPairs, x: x, table: table, scale: scale}
+	x.runRows(len(rows), x.width*4)
+}
+
+// checkPair returns an error where a row is no input of a draft module of a vocabulary.
+func (x *Exec) checkPair(r *forest.Placed, vocabulary int) error {
+	switch p := x.pairs; {
+	case r.Resume != forest.Trunk:
+		return fmt.Errorf("compute: the row at index %d is resumed; rows of a draft module run at once", r.Index)
+	case len(r.Vector) > p.vector:
+		return fmt.Errorf("compute: the row at index %d has a vector of %d values; the module reads %d at most", r.Index, len(r.Vector), p.vector)
+	case len(r.Mix) > p.ids:
+		return fmt.Errorf("compute: the row at index %d has %d further ids; the module reads %d at most", r.Index, len(r.Mix), p.ids)
+	case r.ID < 0 || int(r.ID) >= vocabulary:
+		return idRange(r.ID, r.Index, vocabulary)
+	}
+	for _, m := range r.Mix {
+		if m.ID < 0 || int(m.ID) >= vocabulary {
+			return idRange(m.ID, r.Index, vocabulary)
+		}
+	}
+	return nil
+}
+
+func idRange(id token.ID, index int32, vocabulary int) error {
+	return fmt.Errorf("compute: token id %d at index %d is out of range: the vocabulary has %d", id, index, vocabulary)
+}
+
+// embedPair fills row i of the stream and what it carries.
+func (t *rowTask) embedPair(worker, i int) {
+	x := t.x
+	r := &x.Step.Rows()[i]
+	t.embedOne(x.streamRow(int32(i)), worker, int(r.ID))
+	carried := x.carriedRow(int32(i))
+	copy(carried, r.Vector)
+	for k, m := range r.Mix {
+		t.embedOne(carried[x.pairs.vector+k*x.width:][:x.width], worker, int(m.ID))
+	}
+}
+
+// embedOne writes the scaled embedding of an id to dst.
+func (t *rowTask) embedOne(dst []float32, worker, id int) {
+	t.table.Embedding(dst, id, &t.x.scratch[worker])
+	if t.scale != 1 {
+		kernel.Scale(dst, t.scale)
+	}
+}
+
+// TakeVectors replaces the rows of a whose vector has as many values as a: a draft module that makes its input of the target's
+// features takes its own state as it is. It works in place.
+func (x *Exec) TakeVectors(a Buf) Buf {
+	rows := x.Step.Rows()
+	for k, i := range x.active {
+		if v := rows[i].Vector; len(v) == a.width {
+			copy(a.row(k), v)
+		}
+	}
+	return x.changed(a)
+}
+
+// LogitsByLayer ends a step of a model whose rows stop at several layers, each of which has a head of its own: heads[k] is that of
+// the rows that stop behind layer k. It is [Exec.Logits] otherwise.
+func (x *Exec) LogitsByLayer(a Buf, heads []Projection) {
+	x.reportStates(a)
+	if x.heads == 0 || x.err != nil {
+		return
+	}
+	rows, out := x.Step.Rows(), heads[0].Matrix.Out()
+	x.logits = grow(x.logits, x.heads*out)
+	one, product := x.alloc(x.heads, a.width), x.alloc(x.heads, out)
+	for k, head := range heads {
+		n := 0
+		for o, i := range x.outputs[:x.heads] {
+			if rows[i].To == k+1 {
+				copy(one.row(n), a.row(o))
+				n++
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		in := x.changed(Buf{f: one.f[:n*a.width], rows: n, width: a.width})
+		of := x.changed(Buf{f: product.f[:n*out], rows: n, width: out})
+		x.linearTask.begin(x, in)
+		x.linearTask.add(head, of, nil)
+		x.linearTask.run()
+		n = 0
+		for o, i := range x.outputs[:x.heads] {
+			if rows[i].To != k+1 {
+				continue
+			}
+			logits := x.logits[o*out:][:out]
+			copy(logits, of.row(n))
+			n++
+			if !x.report(&x.results[i], rows[i].Want, logits, 0) {
+				x.fail(fmt.Errorf("compute: the logits at index %d: %w", rows[i].Index, ErrNotFinite))
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,266 @@
+package grow
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"grove/compute"
+	"grove/forest"
+	"grove/method"
+	"grove/text/token"
+)
+
+// ModuleSource is a [LogitSource] of a draft module that drafts token by token: EAGLE's, or a predictor of the model's file. A row of the module has a token and
+// the feature of the token before it. The rows of the text, whose features the target has given, are the trunk of a sequence of the module; a draft's row
+// hangs from it and has, for its feature, what its parent's row gave. It is dropped behind the round, whether its token is accepted or not: then the
+// target's own feature is there. It is for one goroutine.
+//
+// Features come with the rows that the target runs while the text drafts: what the cache gave of a prompt has none. The trunk then begins behind it.
+type ModuleSource struct {
+	Rows
+	module *method.Module
+	branch method.Branch // nil: it is not open
+	text   *method.History
+
+	first    int       // place in the text of the feature that the trunk's first row has
+	known    int       // rows of the trunk
+	features []float32 // of the tokens of the text from place first+known on, that are no rows yet
+	width    int       // of a feature
+	own      []float32 // what live rows gave: the text's last row first, and then those of Live
+}
+
+// NewModuleSource returns a source of a module for a target's vocabulary. Its sequence is opened by the first round for which a slot is free.
+func NewModuleSource(m *method.Module, vocabulary int) *ModuleSource {
+	s := &ModuleSource{module: m, width: m.FeatureWidth(), Rows: Rows{Size: m.Size(), Base: None}}
+	if s.keep = vocabulary; m.Vocabulary != nil {
+		s.dense = make([]float32, vocabulary)
+	}
+	s.Like.Want = s.want()
+	return s
+}
+
+// want lists what a row that is drafted behind gives.
+func (s *ModuleSource) want() forest.Want {
+	w := forest.Want{Logits: true, State: s.module.FeedsState}
+	if !s.module.FeedsState {
+		w.Hidden = forest.Layers{}.With(s.Size.Layers - 1)
+	}
+	return w
+}
+
+// Begin begins a text, none of whose features are known.
+func (s *ModuleSource) Begin(h *method.History) error {
+	s.text = h
+	return s.restart(len(h.IDs()))
+}
+
+// restart makes the trunk begin at a place of the text.
+func (s *ModuleSource) restart(first int) error {
+	s.first, s.known, s.features, s.Live = first, 0, s.features[:0], s.Live[:0]
+	if s.branch == nil {
+		return nil
+	}
+	return s.branch.Truncate(0)
+}
+
+// Committed takes the features of an update of the text: its accepted rows are those of the tokens before the text's last one.
+func (s *ModuleSource) Committed(r method.Update) error {
+	ids := s.text.IDs()
+	n := 0
+	for i := range r.Rows {
+		if r.Rows[i].Accepted {
+			n++
+		}
+	}
+	at := len(ids) - 1 - n
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		if !row.Accepted {
+			continue
+		}
+		if at < 0 || ids[at] != row.ID {
+			return s.restart(len(ids) - 1) // rows of another text, such as one that was cut
+		}
+		if err := s.take(at, row); err != nil {
+			return err
+		}
+		at++
+	}
+	return nil
+}
+
+// take adds the feature of the token at a place of the text.
+func (s *ModuleSource) take(at int, row *method.RowResult) (err error) {
+	if next := s.first + s.known + len(s.features)/s.width; at != next {
+		if at < next { // the target has run the row again
+			return nil
+		}
+		if err := s.restart(at); err != nil {
+			return err
+		}
+	}
+	s.features, _ = s.module.Feature(s.features, row)
+	return nil
+}
+
+// Root implements [LogitSource]: it runs the rows of the text that are new. There are none to draft from where the features of the last
+// tokens are not known, where the text is longer than the module's context, and while no slot is free.
+func (s *ModuleSource) Root(ctx context.Context) (bool, error) {
+	ids := s.text.IDs()
+	n := len(s.features) / s.width
+	if n == 0 || s.first+s.known+n != len(ids)-1 || s.known+n > s.Size.Context {
+		return false, nil
+	}
+	if s.branch == nil {
+		b, err := s.module.Open()
+		if errors.Is(err, method.ErrBusy) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		s.branch, s.Trunk = b, b
+	}
+	s.Live, s.own = s.Live[:0], s.own[:0]
+	if err := s.branch.Drop(); err != nil {
+		return false, err
+	}
+	return true, s.follow(ctx, ids[s.first+s.known+1:])
+}
+
+// follow makes rows of the tokens of the text that are new, and of the features before them, the trunk's.
+func (s *ModuleSource) follow(ctx context.Context, ids []token.ID) error {
+	for from := 0; from < len(ids); {
+		n := min(len(ids)-from, s.Size.Rows)
+		s.rows = s.rows[:0]
+		for i := range n {
+			at := from + i
+			s.rows = append(s.rows, method.Row{Row: forest.Row{ID: ids[at], Vector: s.features[at*s.width:][:s.width], Transient: i < n-1}, After: i})
+		}
+		if from += n; from == len(ids) {
+			s.rows[n-1].Want = s.Like.Want
+		}
+		if err := s.Grow(ctx, s.rows); err != nil {
+			return errors.Join(err, s.branch.Drop())
+		}
+		if err := s.branch.Commit(s.got[n-1].Node); err != nil {
+			return err
+		}
+		s.known += n
+		s.got = s.got[n-1:]
+	}
+	s.features = s.features[:0]
+	s.keepOwn(1)
+	return nil
+}
+
+// keepOwn keeps what the last n rows gave, as the features of drafts behind them.
+func (s *ModuleSource) keepOwn(n int) {
+	for i := range n {
+		if r := &s.got[i]; s.module.FeedsState {
+			s.own = append(s.own, r.State...)
+		} else {
+			s.own = append(s.own, r.Hidden[0]...)
+		}
+	}
+}
+
+// Expand implements [LogitSource].
+func (s *ModuleSource) Expand(ctx context.Context, t *method.Tree, drafts []int) error {
+	s.rows = s.rows[:0]
+	live, width := len(s.Live), s.Size.Width
+	for _, at := range drafts {
+		n := &t.Nodes()[at]
+		l, feature, row := LiveRow{ID: n.ID, Parent: None}, 0, method.Row{Row: s.Like}
+		if n.Parent != method.Root {
+			l.Parent = s.places[n.Parent]
+			feature, row.Parent = 1+l.Parent, s.Live[l.Parent].Node
+		}
+		row.ID, row.Vector = n.ID, s.own[feature*width:][:width]
+		s.rows, s.Live = append(s.rows, row), append(s.Live, l)
+		for len(s.places) <= at {
+			s.places = append(s.places, None)
+		}
+		s.places[at] = len(s.Live) - 1
+	}
+	if err := s.Grow(ctx, s.rows); err != nil {
+		return err
+	}
+	for i := range drafts {
+		s.Live[live+i].Node = s.got[i].Node
+	}
+	s.own = slices.Grow(s.own, len(drafts)*width)
+	s.keepOwn(len(drafts))
+	return nil
+}
+
+// Logits implements [LogitSource].
+func (s *ModuleSource) Logits(i int) []float32 {
+	logits := s.got[i].Logits
+	if s.dense == nil {
+		return logits[:s.keep]
+	}
+	return spread(s.dense, logits, s.module.Vocabulary)
+}
+
+// Room implements [LogitSource].
+func (s *ModuleSource) Room() (drafts, depth int) { return s.Rows.Room(), s.Size.Context - s.known }
+
+// Close gives the sequence back.
+func (s *ModuleSource) Close() error {
+	if s.branch == nil {
+		return nil
+	}
+	return s.branch.Close()
+}
+
+// ModuleDrafter grows trees of one shape with a draft module. It is a complete [method.Drafter].
+type ModuleDrafter struct {
+	*ModuleSource
+	grower *Grower
+	err    error // of an update
+}
+
+// NewModuleDrafter returns a drafter of a shape for the vocabulary of a target.
+func NewModuleDrafter(s Shape, m *method.Module, vocabulary int) *ModuleDrafter {
+	d := &ModuleDrafter{ModuleSource: NewModuleSource(m, vocabulary)}
+	d.grower = New(s, d, vocabulary)
+	return d
+}
+
+// Wants implements [method.Wanter].
+func (d *ModuleDrafter) Wants() method.Wants { return d.module.Wants() }
+
+// Begin implements [method.Drafter].
+func (d *ModuleDrafter) Begin(h *method.History) error {
+	if err := d.ModuleSource.Begin(h); err != nil {
+		return err
+	}
+	return d.grower.Begin(h.Noise)
+}
+
+// Committed implements [method.Drafter].
+func (d *ModuleDrafter) Committed(r method.Update) {
+	d.err = d.ModuleSource.Committed(r)
+	d.grower.Committed(r.IDs)
+}
+
+// Draft implements [method.Drafter].
+func (d *ModuleDrafter) Draft(ctx context.Context, t *method.Tree) error {
+	if d.err != nil {
+		return d.err
+	}
+	return d.grower.Grow(ctx, t, len(d.text.IDs())-d.text.SourceLen)
+}
+
+// spread writes the logits of some ids of a vocabulary to dst, and returns it: the others are masked.
+func spread(dst, logits []float32, ids []token.ID) []float32 {
+	for i := range dst {
+		dst[i] = compute.Masked
+	}
+	for i, id := range ids {
+		dst[id] = logits[i]
+	}
+	return dst
+}

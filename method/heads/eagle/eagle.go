@@ -1,0 +1,48 @@
+// Package eagle drafts with modules that predict the target's next state from its last one and a token (EAGLE, EAGLE-2, Li et al. 2024; EAGLE-3, Li et
+// al. 2025).
+//
+// The three differ in the module and in the tree. EAGLE reads the final state and drafts a fixed tree; EAGLE-2 is the same module and a tree that
+// grows where drafts are likely; EAGLE-3 reads the stream at three places, and its tree grows likewise. Drafts above temperature 0 are those that
+// the random numbers of the text draw from the module's logits, where the papers take the likeliest: so a tree holds what the target will draw
+// more often, and the rule is match.
+package eagle
+
+import (
+	"grove/method"
+	"grove/method/grow"
+)
+
+// The published trees suit accelerators: 60 drafts in 7 passes. On a processor a row of the target costs more, so trees are smaller.
+var (
+	// fixed is EAGLE's tree by ranks: 4 drafts behind the text, then fewer.
+	fixed = grow.Shape{Growth: grow.Fixed, Ranks: []int{4, 3, 2, 1, 1}, Beam: 4}
+	// dynamic is EAGLE-2's: the best drafts of all levels so far are expanded, while that pays.
+	dynamic = grow.Shape{Ranks: []int{4}, Beam: 4, Depth: 6}
+)
+
+func init() {
+	register("eagle", "EAGLE: the next state from the last one and a token, 2024", "eagle", "eagle2 has the better tree", false, fixed)
+	register("eagle2", "EAGLE-2: dynamic draft trees, 2024", "eagle", "", true, dynamic)
+	register("eagle3", "EAGLE-3: features of three layers, trained by their own drafts, 2025", "eagle3", "", true, dynamic)
+}
+
+// register adds a method that drafts with a family of modules.
+func register(name, paper, family, notAuto string, auto bool, shape grow.Shape) {
+	method.Register(method.Info{
+		Name: name, Paper: paper, Kind: method.KindHeads, Grade: method.Exact, RunsRows: true, Auto: auto, NotAuto: notAuto,
+		Needs: "heads of the family " + family + " (--heads)", CheckNeeds: method.MeetsModule(family),
+		Open: func(e method.Env) (method.Method, error) { return eagle{e.Module(family), shape, e.Vocabulary}, nil },
+	})
+}
+
+// eagle is a module with a tree.
+type eagle struct {
+	module     *method.Module
+	shape      grow.Shape
+	vocabulary int
+}
+
+// NewDrafter implements [method.Method].
+func (m eagle) NewDrafter(method.Trunk) (method.Drafter, error) {
+	return grow.NewModuleDrafter(m.shape, m.module, m.vocabulary), nil
+}

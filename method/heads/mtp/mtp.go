@@ -1,0 +1,33 @@
+// Package mtp drafts with the module of the model's own file that predicts the token behind the next one (multi-token prediction, DeepSeek-AI 2024; Gloeckle et
+// al. 2024).
+//
+// Files of DeepSeek 3, GLM 4.5, Qwen 3.5, MiMo, Step 3.5 and others have such a module, so no other file is needed. The same module drafts at each depth: it reads the
+// target's final state behind the text, and its own state behind a draft.
+package mtp
+
+import (
+	"grove/method"
+	"grove/method/grow"
+)
+
+// shape is a chain with a second candidate for each token, which goes on while it pays.
+var shape = grow.Shape{Ranks: []int{2}, Beam: 2, Depth: 6}
+
+func init() {
+	method.Register(method.Info{
+		Name: "mtp", Paper: "Multi-token prediction: a module of the model's own file, 2024", Kind: method.KindHeads, Grade: method.Exact, RunsRows: true, Auto: true,
+		Needs: "a model whose file has a module for further tokens (nextn_predict_layers)", CheckNeeds: method.MeetsModule("mtp"),
+		Open: func(e method.Env) (method.Method, error) { return mtp{e.Module("mtp"), e.Vocabulary}, nil },
+	})
+}
+
+// mtp is the model's module.
+type mtp struct {
+	module     *method.Module
+	vocabulary int
+}
+
+// NewDrafter implements [method.Method].
+func (m mtp) NewDrafter(method.Trunk) (method.Drafter, error) {
+	return grow.NewModuleDrafter(shape, m.module, m.vocabulary), nil
+}

@@ -1,0 +1,78 @@
+package method
+
+import (
+	"fmt"
+
+	"grove/text/token"
+)
+
+// Module is a draft module that is open beside the target: a small model of trained weights that reads the target's states. Its rows take
+// tokens and states, see [compute.Exec.EmbedPairs]. It is safe for concurrent use.
+type Module struct {
+	Model
+	Family     string     // the kind of module
+	Taps       []int      // places of the target's stream of which a feature consists, k behind the first k layers; nil: the final state
+	Heads      int        // heads, each of which is a layer that a row runs alone; 0: the module drafts token by token
+	Prefix     bool       // the first layer, which keeps keys, reads the features of the text before the heads do
+	FeedsState bool       // a draft's own feature is the state that its row gives, and else the stream behind the last layer
+	Vocabulary []token.ID // the target's id of each token that it drafts, ascending; nil: all of them
+}
+
+// Wants lists the outputs of the target's rows that the module reads as features.
+func (m *Module) Wants() Wants {
+	var w Wants
+	if m.Taps == nil {
+		w.Rows.State = true
+	}
+	for _, t := range m.Taps {
+		w.Rows.Hidden = w.Rows.Hidden.With(t - 1)
+	}
+	w.Prompt = w.Rows
+	return w
+}
+
+// Feature appends to dst the feature of a row that gave what Wants asks for, and reports whether it did.
+func (m *Module) Feature(dst []float32, r *RowResult) ([]float32, bool) {
+	if m.Taps == nil {
+		return append(dst, r.State...), r.State != nil
+	}
+	if len(r.Hidden) != len(m.Taps) {
+		return dst, false
+	}
+	for _, t := range m.Taps {
+		below := 0 // taps that come before it: outputs ascend
+		for _, other := range m.Taps {
+			if other < t {
+				below++
+			}
+		}
+		dst = append(dst, r.Hidden[below]...)
+	}
+	return dst, true
+}
+
+// FeatureWidth returns the values of a feature.
+func (m *Module) FeatureWidth() int { return max(1, len(m.Taps)) * m.Size().Width }
+
+// Module returns the draft module of a family, or nil where none is open.
+func (e Env) Module(family string) *Module {
+	for _, m := range e.Modules {
+		if m.Family == family {
+			return m
+		}
+	}
+	return nil
+}
+
+// MeetsModule returns the check of a method's needs that it has a draft module of a family.
+func MeetsModule(family string) func(Env) error {
+	return func(e Env) error {
+		switch {
+		case e.Module(family) != nil:
+			return nil
+		case len(e.Modules) > 0:
+			return fmt.Errorf("%w; the heads that are open are of the family %s", ErrNeeds, e.Modules[0].Family)
+		}
+		return ErrNeeds
+	}
+}

@@ -1,0 +1,242 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"grove/compute"
+	"grove/internal/par"
+	"grove/kv"
+	"grove/weights/gguf"
+)
+
+// Lent holds the embeddings, the final norm and the head that a target lends to the modules that draft for it. The matrices are the target's own, not copies. It is read-only.
+type Lent struct {
+	Embed      *compute.Matrix // the table of embeddings
+	EmbedScale float32         // multiplies an embedding
+	Norm       compute.Vector  // of the RMSNorm before the head
+	Eps        float32
+	Head       compute.Projection
+	Scale      float32 // multiplies the products with the head
+	Softcap    float32 // of the logits behind that; 0: none
+}
+
+// Logits ends a step with the logits that the target's head gives of states.
+func (l *Lent) Logits(x *compute.Exec, states compute.Buf) {
+	x.ScaledLogits(states, l.Head, l.Scale, l.Softcap)
+}
+
+// Lender is a model that lends its embeddings and its head to modules.
+type Lender interface {
+	Model
+	// Lend returns what the model lends. It is called when the model is open.
+	Lend() Lent
+}
+
+// Module describes a draft module: a small model of trained weights that reads the target's states and drafts for it. It is read-only.
+type Module struct {
+	Family string // the kind of module, the architecture of its file
+	// Taps are the places of the target's residual stream of which a feature consists, in order: k is the stream behind the first k
+	// layers. nil: a feature is the state behind the final norm.
+	Taps []int
+	// Heads is the number of heads, each of which is a layer that a row runs alone; 0: the module drafts token by token.
+	Heads int
+	// Prefix says that the module's first layer, which keeps keys, reads the features of the text before the heads do.
+	Prefix bool
+	// FeedsState says that a draft's own feature is the state that its row gives, and else the stream behind the last layer.
+	FeedsState bool
+	// Vocabulary has the target's id of each token that the module drafts, ascending; nil: all of them.
+	Vocabulary []int32
+}
+
+// FeatureWidth returns the values of a feature of a target of a width.
+func (m *Module) FeatureWidth(width int) int { return max(1, len(m.Taps)) * width }
+
+var modules = map[string]Architecture{}
+
+// RegisterModule adds a family of draft modules. It panics on a name that is taken.
+func RegisterModule(family string, open Architecture) {
+	if _, taken := modules[family]; taken {
+		panic("model: module " + family + " is registered twice")
+	}
+	modules[family] = open
+}
+
+// Families returns the registered families of modules, sorted.
+func Families() []string {
+	names := make([]string, 0, len(modules))
+	for n := range modules {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// IsModule reports whether the file is that of a draft module.
+func IsModule(f *gguf.File) bool {
+	family, ok, err := f.String("general.architecture")
+	return ok && err == nil && modules[family] != nil
+}
+
+// OpenModule opens the file of a draft module for a target. Both files stay open as long as the module is used. It returns a *LoadError where
+// the target lends nothing, the file is none of a module, lacks something or contradicts itself or the target.
+func OpenModule(f *gguf.File, pool *par.Pool, target Model, o Options) (Model, error) {
+	l := newLoader(f, pool)
+	l.target, _ = target.(Lender)
+	open, ok := modules[l.info.Arch]
+	switch {
+	case l.err != nil:
+	case !ok:
+		l.fail("%q is no family of draft modules; these are: %s", l.info.Arch, strings.Join(Families(), ", "))
+	case l.target == nil:
+		l.fail("%s lends no embeddings and no head, which draft modules (%s) need", target.Info().Arch, l.info.Arch)
+	}
+	return l.open(o, open)
+}
+
+// Target returns the description of the module's target.
+func (l *Loader) Target() *Info { return l.target.Info() }
+
+// Lent returns what the module's target lends.
+func (l *Loader) Lent() Lent { return l.target.Lend() }
+
+// ModuleHyperparameters reads and checks the hyperparameters of a module of so many layers, and fills its description; layers that keep
+// keys (attends) have the usual hyperparameters of attention. Errors: a width or a vocabulary that is not the target's.
+func (l *Loader) ModuleHyperparameters(layers int, attends bool) Hyperparameters {
+	target := l.Target()
+	s := Hyperparameters{Layers: layers, Width: l.Count("embedding_length", 1, maxWidth), Eps: float32(l.RangeOr("attention.layer_norm_rms_epsilon", 1e-5, 0, 1))}
+	if l.err == nil && s.Width != target.Width {
+		l.fail("%s is %d; the width of the target is %d", l.key("embedding_length"), s.Width, target.Width)
+	}
+	const known = "heads.target.vocabulary"
+	if n, ok, err := l.file.Uint(known); err != nil {
+		l.wrap(err)
+	} else if ok && n != target.Vocabulary {
+		l.fail("%s is %d; the target has %d tokens", known, n, target.Vocabulary)
+	}
+	i := l.info
+	i.Width, i.Vocabulary = s.Width, target.Vocabulary
+	i.Context = min(l.CountOr("context_length", target.Context, 1, maxContext), target.Context)
+	i.Layers = slices.Repeat([]kv.Layer{{}}, layers)
+	if attends {
+		s.Heads = l.Count("attention.head_count", 1, maxHeads)
+		s.KVHeads = l.CountOr("attention.head_count_kv", s.Heads, 1, maxHeads)
+		l.checkHeads(s.Heads, s.KVHeads)
+		s.KeySize = l.CountOr("attention.key_length", s.Width/max(1, s.Heads), 1, maxHeads)
+		s.ValueSize = l.CountOr("attention.value_length", s.KeySize, 1, maxHeads)
+		s.FFN = l.CountOr("feed_forward_length", 0, 0, maxFFN)
+	}
+	return s
+}
+
+// KeepsKeys says that a layer of a module keeps keys and values.
+func (l *Loader) KeepsKeys(s Hyperparameters, layer int) {
+	l.info.Layers[layer] = kv.Layer{KVHeads: s.KVHeads, KeySize: s.KeySize, ValueSize: s.ValueSize}
+}
+
+// Taps reads the places of the target's stream that a module reads, or returns other where the file names none. They are distinct, from 1
+// to the target's layers.
+func (l *Loader) Taps(n int, other []int) []int {
+	const name = "taps"
+	taps, ok, err := l.file.Ints(l.key(name))
+	if err != nil {
+		l.wrap(err)
+	}
+	if !ok {
+		taps = other
+	}
+	layers := len(l.Target().Layers)
+	if l.err == nil && len(taps) != n {
+		l.fail("%s has %d values; the module reads %d", l.key(name), len(taps), n)
+	}
+	for i, t := range taps {
+		if t < 1 || t > layers || slices.Contains(taps[:i], t) {
+			l.fail("value %d of %s is %d; taps are distinct, from 1 to %d, the target's layers", i, l.key(name), t, layers)
+		}
+	}
+	return taps
+}
+
+// DraftVocabulary reads the target's ids of the tokens that a module drafts; nil where the file names none.
+func (l *Loader) DraftVocabulary() []int32 {
+	const name = "draft_vocabulary"
+	ids, ok, err := l.file.Ints(l.key(name))
+	if err != nil {
+		l.wrap(err)
+	}
+	if !ok || l.err != nil {
+		return nil
+	}
+	out, last := make([]int32, len(ids)), -1
+	for i, id := range ids {
+		if id <= last || id >= l.Target().Vocabulary {
+			l.fail("value %d of %s is %d; ids ascend, up to %d", i, l.key(name), id, l.Target().Vocabulary-1)
+			return nil
+		}
+		out[i], last = int32(id), id
+	}
+	return out
+}
+
+// ProjectionIf loads the matrix name.weight of shape [out, in], and name.bias where the file has it; it is false where the file has no matrix.
+func (l *Loader) ProjectionIf(name string, out, in int) (compute.Projection, bool) {
+	if !l.Has(name + ".weight") {
+		return compute.Projection{}, false
+	}
+	return l.Projection(name, out, in), true
+}
+
+// PredictorModule returns the i-th predictor of a model's file as a draft module, or an error where the model lends no head.
+func PredictorModule(target Model, i int) (Model, error) {
+	lender, ok := target.(Lender)
+	if !ok {
+		return nil, &LoadError{Problem: fmt.Sprintf("%s lends no embeddings and no head, which its predictors need", target.Info().Arch)}
+	}
+	of := target.Info()
+	p := &of.Predictors[i]
+	info := *of
+	info.Layers, info.Predictors, info.Exits, info.Bytes, info.Params = []kv.Layer{p.Keeps}, nil, nil, p.Bytes, 0
+	info.Mixtures = min(1, info.Mixtures)
+	info.SampleDigest, info.Identity = of.SampleDigest+"predictor", func() (string, error) {
+		id, err := of.Identity()
+		return id + " predictor", err
+	}
+	info.Module = &Module{Family: "mtp", FeedsState: true}
+	return &predictor{info: &info, p: p, lent: lender.Lend()}, nil
+}
+
+// predictor is a predictor as a module.
+type predictor struct {
+	info *Info
+	p    *Predictor
+	lent Lent
+}
+
+// Info implements [Model].
+func (m *predictor) Info() *Info { return m.info }
+
+// Forward implements [Model].
+func (m *predictor) Forward(x *compute.Exec) {
+	p, width, eps := m.p, m.info.Width, m.lent.Eps
+	table, norm, head := m.lent.Embed, m.lent.Norm, m.lent.Head
+	if p.Embed != nil {
+		table = p.Embed
+	}
+	if p.Norm.Len() > 0 {
+		norm = p.Norm
+	}
+	if p.Head != nil {
+		head = compute.Projection{Matrix: p.Head}
+	}
+	x.EmbedPairs(table, m.lent.EmbedScale, width, 0)
+	if stream, ok := x.Enter(0); ok {
+		joined := x.Join(x.RMSNorm(stream, p.EmbedNorm, eps), x.RMSNorm(x.Carried(0, width), p.StreamNorm, eps))
+		x.CopyHeads(stream, 0, x.Linear(p.Join, joined), 0, width, 1)
+		x.Leave(p.Block.Forward(x, stream))
+	}
+	if h, ok := x.Outputs(); ok {
+		x.ScaledLogits(x.RMSNorm(h, norm, eps), head, m.lent.Scale, m.lent.Softcap)
+	}
+}

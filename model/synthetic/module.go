@@ -1,0 +1,132 @@
+package synthetic
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"grove/weights/gguf"
+	"grove/weights/tensor"
+)
+
+// Module describes a draft module of random weights for a target. The zero value of a field is a small default.
+type Module struct {
+	Family     string // one that package model/module registers
+	Target     Spec   // for which it drafts
+	Type       tensor.Type
+	Seed       uint64
+	Heads      int     // medusa, hydra; 0: 3
+	Blocks     int     // residual blocks of a head
+	Own        bool    // heads, or the module, have outputs of their own
+	Prefix     bool    // hydra: a layer reads the states of the text first
+	Vocabulary []int32 // the tokens that it drafts, of a module with an output of its own; nil: all
+	Taps       []int32 // eagle3; nil: those of the default
+	Exit       int     // kangaroo: the target's layers behind which it reads; 0: 1
+}
+
+// Parts makes the module's metadata and tensors, or returns an error as [Spec.Parts] does.
+func (m Module) Parts() ([]gguf.KV, []tensor.View, error) {
+	m.Target = m.Target.WithDefaults()
+	if m.Heads == 0 {
+		m.Heads = 3
+	}
+	b := builder{spec: m.Target, rng: rand.New(rand.NewPCG(m.Seed, 2))}
+	b.spec.Type = m.Type
+	switch m.Family {
+	case "medusa", "hydra":
+		m.heads(&b)
+	case "eagle", "eagle3":
+		m.eagle(&b)
+	case "kangaroo":
+		m.count(&b, "exit_layer", max(1, m.Exit))
+		m.attention(&b, "blk.0.", m.Target.Width)
+		b.vector("output_norm.weight", m.Target.Width)
+	default:
+		return nil, nil, fmt.Errorf("synthetic: module %q is not known", m.Family)
+	}
+	metadata := append([]gguf.KV{
+		{Key: "general.architecture", Value: gguf.Of(m.Family)}, {Key: "general.name", Value: gguf.Of(fmt.Sprintf("random %s, seed %d", m.Family, m.Seed))},
+		{Key: "heads.target.vocabulary", Value: gguf.Of(uint32(m.Target.Vocab))}, {Key: m.Family + ".embedding_length", Value: gguf.Of(uint32(m.Target.Width))},
+	}, b.metadata...)
+	return metadata, b.out, b.err
+}
+
+func (m Module) count(b *builder, key string, n int) {
+	b.metadata = append(b.metadata, gguf.KV{Key: m.Family + "." + key, Value: gguf.Of(uint32(n))})
+}
+
+// attention adds the hyperparameters and tensors of attention by rows of width values, and the norm before it.
+func (m Module) attention(b *builder, prefix string, width int) {
+	s := m.Target
+	m.count(b, "attention.head_count", s.Heads)
+	m.count(b, "attention.head_count_kv", s.KVHeads)
+	m.count(b, "attention.key_length", s.KeySize)
+	m.count(b, "feed_forward_length", s.FFN)
+	b.matrix(prefix+"attn_q.weight", s.Heads*s.KeySize, width)
+	b.matrix(prefix+"attn_k.weight", s.KVHeads*s.KeySize, width)
+	b.matrix(prefix+"attn_v.weight", s.KVHeads*s.KeySize, width)
+	b.matrix(prefix+"attn_output.weight", s.Width, s.Heads*s.KeySize)
+	if m.Family != "eagle" {
+		b.vector(prefix+"attn_norm.weight", s.Width)
+	}
+}
+
+// feed adds a gated feed-forward block and its norm.
+func (m Module) feed(b *builder, prefix string) {
+	s := m.Target
+	b.vector(prefix+"ffn_norm.weight", s.Width)
+	b.matrix(prefix+"ffn_gate.weight", s.FFN, s.Width)
+	b.matrix(prefix+"ffn_up.weight", s.FFN, s.Width)
+	b.matrix(prefix+"ffn_down.weight", s.Width, s.FFN)
+}
+
+// heads adds the heads of Medusa or Hydra.
+func (m Module) heads(b *builder) {
+	s := m.Target
+	m.count(b, "block_count", m.Heads)
+	m.count(b, "residual_count", m.Blocks)
+	if m.Prefix {
+		m.attention(b, "prefix.", s.Width)
+		m.feed(b, "prefix.")
+		b.vector("prefix.output_norm.weight", s.Width)
+	}
+	for k := range m.Heads {
+		name := func(t string) string { return fmt.Sprintf("blk.%d.%s", k, t) }
+		if m.Family == "hydra" {
+			b.linear(name("in"), s.Width, (k+2)*s.Width)
+			b.linear(name("skip"), s.Width, (k+2)*s.Width)
+		}
+		for j := range m.Blocks {
+			b.linear(name(fmt.Sprintf("res.%d", j)), s.Width, s.Width)
+		}
+		if m.Own {
+			b.matrix(name("output.weight"), s.Vocab, s.Width)
+		}
+	}
+}
+
+// eagle adds the module of EAGLE, or of EAGLE-3.
+func (m Module) eagle(b *builder) {
+	s := m.Target
+	m.count(b, "block_count", 1)
+	if m.Family == "eagle" {
+		b.linear("fc", s.Width, 2*s.Width)
+		m.attention(b, "blk.0.", s.Width)
+	} else {
+		b.matrix("fc.weight", s.Width, 3*s.Width)
+		b.vector("blk.0.embd_norm.weight", s.Width)
+		m.attention(b, "blk.0.", 2*s.Width)
+		b.vector("output_norm.weight", s.Width)
+	}
+	m.feed(b, "blk.0.")
+	out := s.Vocab
+	if m.Vocabulary != nil {
+		b.metadata = append(b.metadata, gguf.KV{Key: m.Family + ".draft_vocabulary", Value: gguf.ArrayOf(m.Vocabulary)})
+		out = len(m.Vocabulary)
+	}
+	if m.Taps != nil {
+		b.metadata = append(b.metadata, gguf.KV{Key: m.Family + ".taps", Value: gguf.ArrayOf(m.Taps)})
+	}
+	if m.Own {
+		b.matrix("output.weight", out, s.Width)
+	}
+}
