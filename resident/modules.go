@@ -102,6 +102,19 @@ func (m *Model) modules() (all []*method.Module) {
 	return all
 }
 
+// Heads returns the families of the draft modules, each with its name.
+func (m *Model) Heads() (all []string) {
+	for _, d := range m.Modules {
+		i := d.Model.Info()
+		if d.File == nil {
+			all = append(all, i.Module.Family+" (in the model's file)")
+		} else {
+			all = append(all, fmt.Sprintf("%s (%s)", i.Module.Family, d.Name()))
+		}
+	}
+	return all
+}
+
 // closeFile closes the file of a model beside the model, which a module of the model's own file does not have.
 func (m *Model) closeFile() error {
 	if m.File == nil {
