@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"text/tabwriter"
 
@@ -24,8 +25,18 @@ type MethodsOptions struct {
 	Sampling grove.Sampling
 	Seed     uint64
 
+	// At are larger models at whose cost the rounds are predicted.
+	At []Shape
+
 	// LeftOut, where it is not nil, gets the methods whose needs the models do not meet. They are left out.
 	LeftOut func(method string, err error)
+}
+
+// Shape is a model by the cost of its steps.
+type Shape struct {
+	Name   string
+	Layers int
+	Cost   *grove.Cost
 }
 
 // MethodFigures is the figures of a method on the tasks of a category, compared with plain decoding of the same tasks in
@@ -45,7 +56,12 @@ type MethodFigures struct {
 	Different int              `json:"different_answers"`
 	First     string           `json:"first_difference,omitempty"`
 	Replay    bool             `json:"replay,omitempty"`
+	Passes    float64          `json:"drafting_passes_per_step"`
 	Rounds    grove.DraftBytes `json:"round_bytes"` // what the rounds of a text take at most
+
+	// Predicted is the speed-up at the cost of other models, by their names: that of the best number of drafts in hindsight, if as many of
+	// them are accepted there.
+	Predicted map[string]float64 `json:"predicted_speed_up,omitempty"`
 
 	// Error is the share of the tokens that plain decoding would not have drawn behind the same text: of a lossy rule, at
 	// temperature 0.
@@ -134,8 +150,41 @@ func CompareMethods(ctx context.Context, m *grove.Model, prompts []Prompt, o Met
 		}
 		progress.show(i+1, len(prompts))
 	}
-	return b.figures(m.Cost()), nil
+	figures := b.figures(m.Cost())
+	for i := range figures {
+		if f := &figures[i]; len(o.At) > 0 && predictable(f.Method) {
+			f.predict(b.tallies[[2]string{f.Method, f.Category}].spec, o.At)
+		}
+	}
+	return figures, nil
 }
+
+// predictable reports whether the passes of a list of methods are those of the target and of modules: the cost of a draft model is not known elsewhere.
+func predictable(list string) bool {
+	infos, auto, err := method.Parse(list)
+	return err == nil && !auto && !slices.ContainsFunc(infos, func(i method.Info) bool { return i.Kind == method.KindModel })
+}
+
+// predict fills in the speed-up at the cost of other models. A pass of a draft runs the same share of the target's layers there, or as many layers as
+// the module has in weights, and the head.
+func (f *MethodFigures) predict(s engine.SpecStats, at []Shape) {
+	f.Predicted = map[string]float64{}
+	passes := float64(max(1, s.Ran.Passes))
+	rows := max(1, int(float64(s.Ran.Rows)/passes+0.5))
+	for _, shape := range at {
+		whole := shape.Cost.Seconds(plan.StepSize{Rows: rows, Depth: predictedDepth})
+		head := shape.Cost.Seconds(plan.StepSize{Rows: rows, Depth: predictedDepth, Logits: rows}) - whole
+		pass := whole*(s.Ran.Share+s.Ran.Layers/float64(shape.Layers))/passes + head
+		drafting := s.Drafting.Seconds() / float64(max(1, s.Rounds)) // of drafters that run no rows
+		if s.Ran.Passes > 0 {
+			drafting = pass * float64(s.Ran.Passes) / float64(max(1, s.Rounds))
+		}
+		f.Predicted[shape.Name] = hindsight(s, shape.Cost, predictedDepth, drafting)
+	}
+}
+
+// predictedDepth is the length of the texts for which steps of other models are predicted.
+const predictedDepth = 256
 
 // result is an answer and its statistics.
 type result struct {
@@ -242,18 +291,18 @@ func (f *MethodFigures) speculation(s engine.SpecStats, c *grove.Cost, depth int
 	f.Accepted = stat.Ratio(float64(s.Tokens), float64(s.Rounds))
 	f.Rows = stat.Ratio(float64(s.Rounds+s.Drafted), float64(s.Tokens))
 	f.Drafting = stat.Ratio(s.Drafting.Seconds(), (s.Drafting + s.Stepping).Seconds())
-	f.Bound = hindsight(s, c, depth)
+	f.Passes = stat.Ratio(float64(s.Ran.Passes), float64(s.Rounds))
+	f.Bound = hindsight(s, c, depth, s.Drafting.Seconds()/float64(max(1, s.Rounds)))
 }
 
 // hindsight returns the speed-up of the best fixed number n of draft tokens a step, given how often the draft tokens of each
-// place were accepted: the largest E(n) T(1) / (T(1+n) + drafting), where E(n) is the mean number of tokens a step; 1 for
-// n = 0.
-func hindsight(s engine.SpecStats, c *grove.Cost, depth int) float64 {
+// place were accepted: the largest E(n) T(1) / (T(1+n) + drafting), where E(n) is the mean number of tokens a step and drafting the seconds of making
+// the drafts of one; 1 for n = 0.
+func hindsight(s engine.SpecStats, c *grove.Cost, depth int, drafting float64) float64 {
 	best := 1.0
 	if s.Rounds == 0 || c == nil {
 		return best
 	}
-	drafting := s.Drafting.Seconds() / float64(s.Rounds)
 	expected := 1.0
 	one := c.Seconds(plan.StepSize{Rows: 1, Depth: depth, Logits: 1})
 	for n := 1; n <= len(s.AcceptedByRank); n++ {
@@ -266,7 +315,12 @@ func hindsight(s engine.SpecStats, c *grove.Cost, depth int) float64 {
 // WriteMethods writes figures as a table.
 func WriteMethods(w io.Writer, figures []MethodFigures) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "method\tcategory\ttasks\ttokens\tplain t/s\tt/s\tspeed-up\taccepted\trows/token\tdrafting\tbound\tequal\t")
+	shapes := shapesOf(figures)
+	fmt.Fprint(tw, "method\tcategory\ttasks\ttokens\tplain t/s\tt/s\tspeed-up\taccepted\trows/token\tpasses\tdrafting\tbound\t")
+	for _, name := range shapes {
+		fmt.Fprintf(tw, "at %s\t", name)
+	}
+	fmt.Fprintln(tw, "equal\t")
 	for _, f := range figures {
 		equal := "yes"
 		switch {
@@ -277,8 +331,27 @@ func WriteMethods(w io.Writer, figures []MethodFigures) error {
 		case f.Different > 0:
 			equal = fmt.Sprintf("%d differ", f.Different)
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%.1f\t%.1f\t%.2f\t%.2f\t%.2f\t%.1f%%\t%.2f\t%s\t\n", f.Method, f.Category, f.Tasks, f.Tokens,
-			f.Plain, f.Rate, f.SpeedUp, f.Accepted, f.Rows, 100*f.Drafting, f.Bound, equal)
+		fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%.1f\t%.1f\t%.2f\t%.2f\t%.2f\t%.1f\t%.1f%%\t%.2f\t", f.Method, f.Category, f.Tasks, f.Tokens,
+			f.Plain, f.Rate, f.SpeedUp, f.Accepted, f.Rows, f.Passes, 100*f.Drafting, f.Bound)
+		for _, name := range shapes {
+			if x, ok := f.Predicted[name]; ok {
+				fmt.Fprintf(tw, "%.2f\t", x)
+			} else {
+				fmt.Fprint(tw, "-\t")
+			}
+		}
+		fmt.Fprintf(tw, "%s\t\n", equal)
 	}
 	return tw.Flush()
+}
+
+// shapesOf returns the names of the models at whose cost figures are predicted, sorted.
+func shapesOf(figures []MethodFigures) []string {
+	names := map[string]bool{}
+	for _, f := range figures {
+		for name := range f.Predicted {
+			names[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
 }

@@ -15,6 +15,7 @@ type Module struct {
 	Heads      int        // heads, each of which is a layer that a row runs alone; 0: the module drafts token by token
 	Prefix     bool       // the first layer, which keeps keys, reads the features of the text before the heads do
 	FeedsState bool       // a draft's own feature is the state that its row gives, and else the stream behind the last layer
+	LayerCost  float64    // layers of the target that take as long as one of the module
 	Vocabulary []token.ID // the target's id of each token that it drafts, ascending; nil: all of them
 }
 

@@ -47,6 +47,8 @@ type Module struct {
 	Prefix bool
 	// FeedsState says that a draft's own feature is the state that its row gives, and else the stream behind the last layer.
 	FeedsState bool
+	// LayerCost is the number of layers of the target that have as many weights as one of the module, heads aside.
+	LayerCost float64
 	// Vocabulary has the target's id of each token that the module drafts, ascending; nil: all of them.
 	Vocabulary []int32
 }
@@ -93,7 +95,24 @@ func OpenModule(f *gguf.File, pool *par.Pool, target Model, o Options) (Model, e
 	case l.target == nil:
 		l.fail("%s lends no embeddings and no head, which draft modules (%s) need", target.Info().Arch, l.info.Arch)
 	}
-	return l.open(o, open)
+	m, err := l.open(o, open)
+	if err != nil {
+		return nil, err
+	}
+	heads := 0
+	for _, t := range f.Tensors {
+		if strings.HasSuffix(t.Name, "output.weight") && !strings.HasSuffix(t.Name, "attn_output.weight") {
+			heads += t.Elems()
+		}
+	}
+	layerCost(m.Info(), l.info.Params-heads, target.Info())
+	return m, nil
+}
+
+// layerCost compares the weights of a module's layers with those of the target's.
+func layerCost(module *Info, weights int, target *Info) {
+	layer := (target.Params - target.IdleParams - target.Vocabulary*target.Width) / max(1, len(target.Layers))
+	module.Module.LayerCost = float64(weights) / float64(len(module.Layers)) / float64(max(1, layer))
 }
 
 // Target returns the description of the module's target.
@@ -204,6 +223,7 @@ func PredictorModule(target Model, i int) (Model, error) {
 		return id + " predictor", err
 	}
 	info.Module = &Module{Family: "mtp", FeedsState: true}
+	layerCost(&info, p.Params, of)
 	return &predictor{info: &info, p: p, lent: lender.Lend()}, nil
 }
 

@@ -102,6 +102,9 @@ func (d *Methods) Open(own method.Trunk, salt string, private bool, vocabulary i
 			return nil, errors.Join(err, x.Close())
 		}
 		x.drafters = append(x.drafters, drafter)
+		if c, ok := drafter.(method.Counter); ok {
+			x.counters = append(x.counters, c)
+		}
 		x.turns[i].Begin()
 		if !d.Infos[i].RunsRows {
 			if x.out[i] = !x.credits[i].Begin() && !d.eager; x.out[i] {

@@ -39,6 +39,7 @@ type Text struct {
 	set      *Methods
 	texts    *learned.Texts // those that it learns with
 	drafters []method.Drafter
+	counters []method.Counter // those of them that run rows
 	turns    []plan.Backoff
 	credits  []plan.Credit
 	quick    []int32            // drafters that run no rows and take part, the quickest first
@@ -265,6 +266,10 @@ func (x *Text) ask(ctx context.Context, i int) error {
 func (x *Text) Account(tokens int, drafting, stepping time.Duration) {
 	x.Plan.Throughput.Add(tokens, (drafting + stepping).Seconds())
 	x.judge()
+	x.Stats.Ran = method.Ran{}
+	for _, c := range x.counters {
+		x.Stats.Ran = x.Stats.Ran.Add(c.Ran())
+	}
 	x.Stats.Count(&x.Plan, tokens, x.Outcome.Accepted, func(place int32) bool { return x.Rows[place] > 0 }, drafting, stepping)
 }
 

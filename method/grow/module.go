@@ -32,7 +32,7 @@ type ModuleSource struct {
 
 // NewModuleSource returns a source of a module for a target's vocabulary. Its sequence is opened by the first round for which a slot is free.
 func NewModuleSource(m *method.Module, vocabulary int) *ModuleSource {
-	s := &ModuleSource{module: m, width: m.FeatureWidth(), Rows: Rows{Size: m.Size(), Base: None}}
+	s := &ModuleSource{module: m, width: m.FeatureWidth(), Rows: Rows{Size: m.Size(), Base: None, Cost: m.LayerCost}}
 	if s.keep = vocabulary; m.Vocabulary != nil {
 		s.dense = make([]float32, vocabulary)
 	}

@@ -17,6 +17,7 @@ type Rows struct {
 	VocabMap *method.VocabMap // from the tree's tokens to the model's; nil: they are the same
 	Base     int              // the live row of the text's last token; [None]: it is the trunk's end
 	Live     []LiveRow        // parents first
+	Cost     float64          // of a layer of a module, in layers of the target; 0: the model is the target
 	Pass     int              // rows of a pass at most, where the rows are behind the text's own trunk
 
 	dense  []float32 // the logits of a row by the target's tokens, where these are others
@@ -25,6 +26,7 @@ type Rows struct {
 	levels []LiveRow
 	places []int // by place in the tree: in Live
 	got    []method.Result
+	ran    method.Ran
 }
 
 // LiveRow is a row that hangs from the trunk.
@@ -74,9 +76,13 @@ func (r *Rows) Run(ctx context.Context, rows []LiveRow) error {
 
 // Grow runs rows as they are; Logits returns what they give. They are not added to Live.
 func (r *Rows) Grow(ctx context.Context, rows []method.Row) (err error) {
+	r.ran.Pass(rows, r.Size.Layers, r.Cost)
 	r.got, err = r.Trunk.Grow(ctx, rows)
 	return err
 }
+
+// Ran implements [method.Counter].
+func (r *Rows) Ran() method.Ran { return r.ran }
 
 // Result returns the result of the i-th row of the last pass.
 func (r *Rows) Result(i int) *method.Result { return &r.got[i] }
