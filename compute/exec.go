@@ -326,6 +326,8 @@ func (x *Exec) check(r *forest.Placed, vocabulary int) error {
 		return fmt.Errorf("compute: the row at index %d wants hidden states of layers that it does not reach; it runs layers %d to %d", r.Index, r.From, r.To-1)
 	}
 	switch {
+	case r.Resume != forest.Trunk && r.Want.Embedding:
+		return fmt.Errorf("compute: the row at index %d is resumed at layer %d and wants its embedding, which the row that it resumes has", r.Index, r.From)
 	case r.Resume != forest.Trunk:
 		return nil
 	case r.Vector != nil && r.Mix != nil:

@@ -30,7 +30,7 @@ type Result struct {
 	Top    []TopEntry  // the largest, falling, ties by id, if wanted
 	LSE    float32     // log-sum-exp of all logits, if Top was wanted: log p(id) = logit - LSE
 	State  []float32   // the stream behind the final norm, if wanted
-	Hidden [][]float32 // the residual stream after each wanted layer, ascending
+	Hidden [][]float32 // the residual stream: the embedding if wanted, then that after each wanted layer, ascending
 }
 
 // Result returns the outputs of row i of the last step. Rows have the numbers that the order of
@@ -203,7 +203,7 @@ func (x *Exec) captureInit() {
 	rows := x.Step.Rows()
 	n := 0
 	for i := range rows {
-		n += rows[i].Want.Hidden.Len()
+		n += rows[i].Want.Streams()
 	}
 	x.hiddenOut = grow(x.hiddenOut, n*x.width)[:0]
 	for i := range rows {
@@ -212,14 +212,11 @@ func (x *Exec) captureInit() {
 	}
 }
 
-// capture copies the stream after a layer for the rows that want it.
+// capture copies the stream after a layer, or with -1 the embeddings, for the rows that want it.
 func (x *Exec) capture(layer int) {
-	if layer < 0 {
-		return
-	}
 	rows := x.Step.Rows()
 	for i := range rows {
-		if !rows[i].Want.Hidden.Has(layer) {
+		if !rows[i].Want.Stream(layer) {
 			continue
 		}
 		at := len(x.hiddenOut)
