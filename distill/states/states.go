@@ -4,6 +4,7 @@ package states
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -60,8 +61,11 @@ func Write(ctx context.Context, m *grove.Model, o Options, to io.WriterAt) (text
 		texts, tokens = texts+1, tokens+len(ids)
 		return nil
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return 0, 0, err
+	case texts == 0:
+		return 0, 0, errors.New("states: there is no text")
 	}
 	if err := w.begin(to, texts, tokens); err != nil {
 		return 0, 0, err
@@ -69,11 +73,16 @@ func Write(ctx context.Context, m *grove.Model, o Options, to io.WriterAt) (text
 	if err := w.each(ctx, func(ids []token.ID) error { return w.text(ctx, ids) }); err != nil {
 		return 0, 0, err
 	}
+	if w.done < w.all {
+		return 0, 0, errChanged
+	}
 	if err := w.start(); err != nil {
 		return 0, 0, err
 	}
 	return texts, tokens, w.file.Close()
 }
+
+var errChanged = errors.New("states: the texts have changed: they had another number of tokens when they were counted")
 
 // writer writes the file.
 type writer struct {
@@ -116,6 +125,9 @@ func (w *writer) begin(to io.WriterAt, texts, tokens int) (err error) {
 
 // text writes a text and its states.
 func (w *writer) text(ctx context.Context, ids []token.ID) error {
+	if len(ids) > w.all-w.done {
+		return errChanged
+	}
 	if err := w.start(); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"unicode/utf8"
 
 	"grove/weights/tensor"
@@ -35,6 +36,9 @@ const partBuffer = 1 << 18
 func NewWriter(to io.WriterAt, metadata map[string]string, tensors ...Tensor) (*Writer, error) {
 	w := &Writer{to: to}
 	var header bytes.Buffer
+	if metadata == nil {
+		metadata = map[string]string{}
+	}
 	if err := entryOf(&header, "{", metadataKey, metadata); err != nil {
 		return nil, err
 	}
@@ -46,8 +50,8 @@ func NewWriter(to io.WriterAt, metadata map[string]string, tensors ...Tensor) (*
 			return nil, fmt.Errorf("safetensors: a tensor cannot have the name %.80q: it is empty, or another's", t.Name)
 		case sizes[t.Type] == 0:
 			return nil, fmt.Errorf("safetensors: %s: dtype %.40q is not known", tensor.Label(t.Name), t.Type)
-		case !ok || int64(size) > math.MaxInt64/2-end || len(t.Shape) > maxDims:
-			return nil, fmt.Errorf("safetensors: %s: shape %v is too large", tensor.Label(t.Name), t.Shape)
+		case !ok || slices.ContainsFunc(t.Shape, func(d int) bool { return d < 0 }) || int64(size) > math.MaxInt64/2-end || len(t.Shape) > maxDims:
+			return nil, fmt.Errorf("safetensors: %s: shape %v cannot be laid out", tensor.Label(t.Name), t.Shape)
 		}
 		seen[t.Name] = true
 		place := struct {
