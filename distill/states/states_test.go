@@ -209,7 +209,7 @@ func TestWriteErrors(t *testing.T) {
 		{"no states", m, Options{Type: tensor.F32, Texts: list("a")}, true, "grove: no states are asked for; name layers, or the final state"},
 		{"a layer", m, Options{Type: tensor.F32, States: grove.StatesOptions{Layers: []int{4}}, Texts: list("a")}, true, "grove: layer 4: the model has states from 0 (the embeddings) to 3 (behind its layers)"},
 		{"no texts", m, Options{Type: tensor.F32, States: final, Texts: list()}, false, "states: there is no text"},
-		{"an empty text", m, Options{Type: tensor.F32, States: final, Texts: list("a", "")}, false, "states: text 1: the text is empty"},
+		{"an empty text", m, Options{Type: tensor.F32, States: final, Texts: list("a", "")}, false, "states: text 1: it is empty"},
 		{"half an id", m, Options{Type: tensor.F32, States: final, IDs: odd, Bytes: 2}, false, "states: " + odd + ": it ends with 1 bytes of an id, behind 1 ids of 2 bytes; the file is cut off, or has ids of another type"},
 		{"an id", m, Options{Type: tensor.F32, States: final, IDs: far, Bytes: 2}, false, "states: " + far + ": token id 300 at index 1 (byte 2) is out of range: the vocabulary has 300"},
 		{"a negative id", m, Options{Type: tensor.F32, States: final, IDs: negative, Bytes: 4}, false, "states: " + negative + ": token id -1 at index 0 (byte 0) is out of range: the vocabulary has 300"},

@@ -58,7 +58,7 @@ func (w *writer) each(ctx context.Context, do func(ids []token.ID) error) error 
 	}
 	err := w.o.Texts(func(name, text string) error {
 		if text == "" {
-			return fmt.Errorf("states: %s: the text is empty", name)
+			return fmt.Errorf("states: %s: it is empty", name)
 		}
 		skip := len(w.first) // the cutter has them
 		err := w.m.TokenizeParts(ctx, text, true, true, func(ids []token.ID) error {

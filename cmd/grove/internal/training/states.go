@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -52,6 +53,9 @@ func (c *States) Run() (err error) {
 	}
 	if err := c.Out.Check(append([]string{c.IDs, c.TextFile.File}, c.Files...)...); err != nil {
 		return err
+	}
+	if info, err := os.Stat(c.Out.File); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
+		return exit.Output(fmt.Errorf("write %s: it is a pipe; states need a file that is written at any place", c.Out.File))
 	}
 	m, err := c.Open(grove.Options{Adapters: adapters, Context: int(c.Length), CacheType: string(c.Cache.Type), Threads: int(c.Threads.N), NoRepack: c.Repack.Off, Parallel: 1})
 	if err != nil {
