@@ -10,8 +10,8 @@ import (
 	"text/tabwriter"
 
 	"grove"
+	"grove/bench/predict"
 	"grove/engine"
-	"grove/engine/plan"
 	"grove/internal/stat"
 	"grove/method"
 	"grove/text/token"
@@ -26,17 +26,10 @@ type MethodsOptions struct {
 	Seed     uint64
 
 	// At are larger models at whose cost the rounds are predicted.
-	At []Shape
+	At []predict.Shape
 
 	// LeftOut, where it is not nil, gets the methods whose needs the models do not meet. They are left out.
 	LeftOut func(method string, err error)
-}
-
-// Shape is a model by the cost of its steps.
-type Shape struct {
-	Name   string
-	Layers int
-	Cost   *grove.Cost
 }
 
 // MethodFigures is the figures of a method on the tasks of a category, compared with plain decoding of the same tasks in
@@ -153,7 +146,7 @@ func CompareMethods(ctx context.Context, m *grove.Model, prompts []Prompt, o Met
 	figures := b.figures(m.Cost())
 	for i := range figures {
 		if f := &figures[i]; len(o.At) > 0 && predictable(f.Method) {
-			f.predict(b.tallies[[2]string{f.Method, f.Category}].spec, o.At)
+			f.Predicted = predict.At(o.At, b.tallies[[2]string{f.Method, f.Category}].spec)
 		}
 	}
 	return figures, nil
@@ -164,27 +157,6 @@ func predictable(list string) bool {
 	infos, auto, err := method.Parse(list)
 	return err == nil && !auto && !slices.ContainsFunc(infos, func(i method.Info) bool { return i.Kind == method.KindModel })
 }
-
-// predict fills in the speed-up at the cost of other models. A pass of a draft runs the same share of the target's layers there, or as many layers as
-// the module has in weights, and the head.
-func (f *MethodFigures) predict(s engine.SpecStats, at []Shape) {
-	f.Predicted = map[string]float64{}
-	passes := float64(max(1, s.Ran.Passes))
-	rows := max(1, int(float64(s.Ran.Rows)/passes+0.5))
-	for _, shape := range at {
-		whole := shape.Cost.Seconds(plan.StepSize{Rows: rows, Depth: predictedDepth})
-		head := shape.Cost.Seconds(plan.StepSize{Rows: rows, Depth: predictedDepth, Logits: rows}) - whole
-		pass := whole*(s.Ran.Share+s.Ran.Layers/float64(shape.Layers))/passes + head
-		drafting := s.Drafting.Seconds() / float64(max(1, s.Rounds)) // of drafters that run no rows
-		if s.Ran.Passes > 0 {
-			drafting = pass * float64(s.Ran.Passes) / float64(max(1, s.Rounds))
-		}
-		f.Predicted[shape.Name] = hindsight(s, shape.Cost, predictedDepth, drafting)
-	}
-}
-
-// predictedDepth is the length of the texts for which steps of other models are predicted.
-const predictedDepth = 256
 
 // result is an answer and its statistics.
 type result struct {
@@ -292,24 +264,7 @@ func (f *MethodFigures) speculation(s engine.SpecStats, c *grove.Cost, depth int
 	f.Rows = stat.Ratio(float64(s.Rounds+s.Drafted), float64(s.Tokens))
 	f.Drafting = stat.Ratio(s.Drafting.Seconds(), (s.Drafting + s.Stepping).Seconds())
 	f.Passes = stat.Ratio(float64(s.Ran.Passes), float64(s.Rounds))
-	f.Bound = hindsight(s, c, depth, s.Drafting.Seconds()/float64(max(1, s.Rounds)))
-}
-
-// hindsight returns the speed-up of the best fixed number n of draft tokens a step, given how often the draft tokens of each
-// place were accepted: the largest E(n) T(1) / (T(1+n) + drafting), where E(n) is the mean number of tokens a step and drafting the seconds of making
-// the drafts of one; 1 for n = 0.
-func hindsight(s engine.SpecStats, c *grove.Cost, depth int, drafting float64) float64 {
-	best := 1.0
-	if s.Rounds == 0 || c == nil {
-		return best
-	}
-	expected := 1.0
-	one := c.Seconds(plan.StepSize{Rows: 1, Depth: depth, Logits: 1})
-	for n := 1; n <= len(s.AcceptedByRank); n++ {
-		expected += float64(s.AcceptedByRank[n-1]) / float64(s.Rounds)
-		best = max(best, expected*one/(c.Seconds(plan.StepSize{Rows: n + 1, Depth: depth, Logits: n + 1})+drafting))
-	}
-	return best
+	f.Bound = predict.Hindsight(s, c, depth, s.Drafting.Seconds()/float64(max(1, s.Rounds)))
 }
 
 // WriteMethods writes figures as a table.

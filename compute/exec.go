@@ -329,6 +329,8 @@ func (x *Exec) check(r *forest.Placed, vocabulary int) error {
 	switch {
 	case x.pairs.on:
 		return x.checkPair(r, vocabulary)
+	case r.Resume != forest.Trunk && r.Want.Embedding:
+		return fmt.Errorf("compute: the row at index %d is resumed at layer %d and wants its embedding, which the row that it resumes has", r.Index, r.From)
 	case r.Resume != forest.Trunk:
 		return nil
 	case r.Vector != nil && r.Mix != nil:

@@ -9,7 +9,7 @@ import (
 
 // Predictor is a module of the file that predicts the token behind the next one (DeepSeek-AI 2024, DeepSeek-V3, section
 // 2.2; multi-token prediction, "nextn" in GGUF). It joins the embedding of a token and the stream of the token before, each
-// behind a norm, runs one layer on that, and gives logits by a head. The model gives the same logits without it; [PredictorModule] makes a
+// behind a norm, runs one layer on that, and gives logits by a head. The model gives the same logits without it; package module makes a
 // draft module of it.
 type Predictor struct {
 	Layer  int      // its number in the file, in which it stands behind the model's own layers

@@ -32,8 +32,8 @@ func (m *Model) readModules(o Options) error {
 	if len(info.Predictors) == 0 || o.Heads == NoHeads {
 		return nil
 	}
-	p, err := model.PredictorModule(m.Model, 0)
-	if err != nil {
+	p, ok := model.OpenPredictor(m.Model, 0)
+	if !ok {
 		return nil // the model gives the same text without
 	}
 	m.Modules = append(m.Modules, &Model{Pool: m.Pool, Model: p})

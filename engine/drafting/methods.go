@@ -141,7 +141,7 @@ func (d *Methods) wantSeconds(i int, want forest.Want, vocabulary int) float64 {
 func unite(a, b method.Wants) method.Wants {
 	both := func(a, b forest.Want) forest.Want {
 		return forest.Want{
-			Logits: a.Logits || b.Logits, Top: max(a.Top, b.Top), State: a.State || b.State, Hidden: a.Hidden.Union(b.Hidden),
+			Logits: a.Logits || b.Logits, Top: max(a.Top, b.Top), State: a.State || b.State, Hidden: a.Hidden.Union(b.Hidden), Embedding: a.Embedding || b.Embedding,
 		}
 	}
 	w := method.Wants{Rows: both(a.Rows, b.Rows), Prompt: both(a.Prompt, b.Prompt), Probs: a.Probs || b.Probs}

@@ -10,7 +10,7 @@ import (
 // package. A suite of tests stands above what it tests.
 var rooms = []string{
 	"cmd/grove",
-	"cmd/grove/internal/arguments cmd/grove/internal/benchmarks cmd/grove/internal/conversation",
+	"cmd/grove/internal/arguments cmd/grove/internal/benchmarks cmd/grove/internal/conversation cmd/grove/internal/training",
 	"cmd/grove/internal/completion cmd/grove/internal/flags cmd/grove/internal/markdown cmd/grove/internal/summary",
 	"cmd/grove/internal/terminal",
 	"cmd/grove/internal/exit",
@@ -23,8 +23,8 @@ var rooms = []string{
 	"server/access",
 	"server/wire",
 	"bench",
-	"bench/serving bench/units",
-	"distill",
+	"bench/predict bench/serving bench/units",
+	"distill distill/states",
 	"weights/pull",
 	"weights/pull/hub weights/pull/registry",
 	"weights/pull/transfer weights/find",

@@ -12,6 +12,7 @@ import (
 
 	"grove"
 	"grove/bench"
+	"grove/bench/predict"
 	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/flags"
 	"grove/cmd/grove/internal/terminal"
@@ -107,7 +108,7 @@ func (c *methodsCommand) Run() (err error) {
 }
 
 // measure runs the tasks, or replays them.
-func (c *methodsCommand) measure(ctx context.Context, m *grove.Model, prompts []bench.Prompt, at []bench.Shape) ([]bench.MethodFigures, error) {
+func (c *methodsCommand) measure(ctx context.Context, m *grove.Model, prompts []bench.Prompt, at []predict.Shape) ([]bench.MethodFigures, error) {
 	s := terminal.Steps("tasks")
 	defer s.End()
 	names := c.List()
@@ -128,7 +129,7 @@ func (c *methodsCommand) measure(ctx context.Context, m *grove.Model, prompts []
 }
 
 // shapes reads the costs of larger models.
-func shapes(at map[string]string) (all []bench.Shape, err error) {
+func shapes(at map[string]string) (all []predict.Shape, err error) {
 	for _, name := range slices.Sorted(maps.Keys(at)) {
 		s, err := synthetic.Named(name, tensor.F32)
 		if err != nil {
@@ -138,7 +139,7 @@ func shapes(at map[string]string) (all []bench.Shape, err error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, bench.Shape{Name: name, Layers: s.Layers, Cost: cost})
+		all = append(all, predict.Shape{Name: name, Layers: s.Layers, Cost: cost})
 	}
 	return all, nil
 }
