@@ -157,6 +157,28 @@ class TestRuns(unittest.TestCase):
         self.assertEqual(again["tokens"], 7)
         self.assertEqual({k: round(v, 9) for k, v in again["cfg"].items()}, {k: round(v, 9) for k, v in settings.items()})
 
+    def test_layers(self):
+        """The recipe of LayerSkip repeats, goes on with the next exit, and refuses exits that the model has not."""
+        two, more = ("--layers", "3"), ("--exits", "1,2", "--layer-dropout", "0.9")
+        want = self.run_to("a.pt", *two, *more)
+        self.assertTrue(self.same(want, self.run_to("b.pt", *two, *more)))
+        for less in ((), more[:2], more[2:]):
+            self.assertFalse(self.same(want, self.run_to("c.pt", *two, *less)))
+        for bad in ("0,1", "3"):
+            with self.assertRaisesRegex(SystemExit, "behind 1 to 2 of 3 layers"):
+                self.run_to("d.pt", *two, "--exits", bad)
+
+    def test_exits(self):
+        """Layers that are never skipped, and exits behind all layers, give the model's own states; the first layer is never skipped."""
+        for got, want in zip(model.layer_dropout(4, 0.5), (0, 0.5 * (2 ** (1 / 3) - 1), 0.5 * (2 ** (2 / 3) - 1), 0.5)):
+            self.assertAlmostEqual(got, want)
+        m, ids = model.Decoder(model.config(16, 3, 2, 1, 32, 64)), torch.arange(20).view(2, 10)
+        first, last = m.exits(ids, [1, 3])
+        self.assertTrue(torch.equal(last, m.states(ids)))
+        m.rates = [0.0, 1.0, 1.0]
+        self.assertTrue(torch.equal(m.exits(ids, [1, 3])[1], first), "the other two are skipped")
+        self.assertTrue(torch.equal(m.eval().exits(ids, [3])[0], last), "outside training nothing is")
+
     def test_without_target(self):
         """Texts of a target are learned from without it, and that is not training on the corpus."""
         corpus = self.run_to("a.pt")
