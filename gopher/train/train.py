@@ -86,6 +86,10 @@ def known(path, target, samples, dev):
     return states
 
 
+def weighed(values, weights):
+    return sum(w * v for w, v in zip(weights, values)) / sum(weights)
+
+
 class Stop:
     """Whether Ctrl-C or SIGTERM was seen, which end a run between two steps."""
     SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -210,11 +214,15 @@ class Run:
         last, which = self.c["layers"], []
         if self.a.exits:
             which = [self.a.exits[self.step % len(self.a.exits)]]
-        weights = [self.a.exit_scale * n / last for n in which] + [1.0]
         with half(self.dev):
             states = self.model.exits(x[:, :-1], [*which, last])
             values = [F.cross_entropy(self.model.logits(s).float().flatten(0, 1), x[:, 1:].flatten()) for s in states]
-        return sum(w * v for w, v in zip(weights, values)) / sum(weights)
+        return weighed(values, self.weights(which))
+
+    def weights(self, which):
+        """The weights of exits, whose sum is that of one of them, and of all layers."""
+        last = self.c["layers"]
+        return [self.a.exit_scale * n / last / max(1, len(which)) for n in which] + [1.0]
 
     def written(self, x):
         """Texts of x's size, which the model, as it is now, continues at temperature 1 from the first tokens of x."""
@@ -226,26 +234,30 @@ class Run:
 
     @torch.no_grad()
     def validate(self):
-        """Nats a token of valid.bin, the same windows each time."""
+        """Nats a token of valid.bin behind each exit and behind all layers, the same windows each time."""
         self.model.eval()
-        gen, total = torch.Generator().manual_seed(3), 0.0
+        which = [*self.a.exits, self.c["layers"]]
+        gen, total = torch.Generator().manual_seed(3), [0.0] * len(which)
         for _ in range(16):
             x = windows(self.data["valid"], 16, self.c["ctx"], gen).to(self.dev)
             with half(self.dev):
-                logits = self.model(x[:, :-1])
-            total += F.cross_entropy(logits.float().flatten(0, 1), x[:, 1:].flatten()).item()
+                for i, states in enumerate(self.model.exits(x[:, :-1], which)):
+                    total[i] += F.cross_entropy(self.model.logits(states).float().flatten(0, 1), x[:, 1:].flatten()).item() / 16
         self.model.train()
-        return total / 16
+        return total
 
     def check(self):
         """Keeps the weights if they are the best so far, and tells whether to go on."""
-        v = self.validate()
+        *early, last = self.validate()
+        v = weighed([*early, last], self.weights(self.a.exits))
         if self.samples is not None or v < self.best:  # what is aligned is not judged by the corpus
             self.best, self.worse = v, 0
             self.kept = {k: x.detach().cpu().clone() for k, x in self.model.state_dict().items()}
         else:
             self.worse += 1
-        print(f"valid {v:.4f} nats a token, {v * self.bits:.4f} bits a byte, {self.seen} tokens, {self.spent / 60:.1f} minutes",
+        if early:
+            print("behind", ", ".join(f"{n} layers {x:.4f}" for n, x in zip(self.a.exits, early)), f"weighed {v:.4f}", flush=True)
+        print(f"valid {last:.4f} nats a token, {last * self.bits:.4f} bits a byte, {self.seen} tokens, {self.spent / 60:.1f} minutes",
               flush=True)
         return self.worse < PATIENCE
 
