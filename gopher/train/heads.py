@@ -277,8 +277,9 @@ def main(args=None):
     reads = {"eagle3": tuple(f"layer.{k}" for k in a.taps), "kangaroo": (f"layer.{a.exit}",), "surplus": (a.reads,)}.get(a.kind, ())
     states, held = (States(path, a.length, reads, target) for path in (a.states, a.held))
     if a.kind == "surplus":
-        print(json.dumps(surplus(a, target, states, held)), flush=True)
-        return
+        out = surplus(a, target, states, held)
+        print(json.dumps(out), flush=True)
+        return out
     torch.manual_seed(a.seed)
     net = build(a, target, states)
     before = figures(net, target, held)
@@ -290,6 +291,7 @@ def main(args=None):
                  parameters=sum(x.numel() for x in net.parameters()), figures=after, figures_before=before)
     publish(net, a, target, states, known)
     print(json.dumps(known), flush=True)
+    return known
 
 
 if __name__ == "__main__":

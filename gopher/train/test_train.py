@@ -12,6 +12,7 @@ except ImportError:
     np = None
 try:
     import torch
+    import deepen
     import export
     import model
     import train
@@ -178,6 +179,23 @@ class TestRuns(unittest.TestCase):
         m.rates = [0.0, 1.0, 1.0]
         self.assertTrue(torch.equal(m.exits(ids, [1, 3])[1], first), "the other two are skipped")
         self.assertTrue(torch.equal(m.eval().exits(ids, [3])[0], last), "outside training nothing is")
+
+    def test_deepen(self):
+        """A model that is spread over more layers of the same width, with room for a whole part in one, computes the same; of a narrower one the
+        shapes are right; where there is no room it is refused."""
+        m = model.Decoder(model.config(16, 2, 4, 2, 32, 64)).eval()
+        ids = torch.arange(60).view(3, 20)
+        basis, share, sizes = deepen.turned(m, ids, 16)
+        self.assertAlmostEqual(share, 1, places=5)
+        new = deepen.spread(m, 16, 3, 2, 32, basis, share, sizes)
+        self.assertEqual(len(new.b), 6)
+        self.assertTrue(torch.allclose(new(ids), m(ids), atol=1e-5))
+        basis, share, sizes = deepen.turned(m, ids, 8)
+        new = deepen.spread(m, 8, 2, 1, 32, basis, share, sizes)
+        self.assertEqual((tuple(new(ids).shape), new.c["heads"], new.c["kv"]), ((3, 20, 4096), 2, 1))
+        for what in ((16, 2, 1, 32), (16, 2, 2, 8), (8, 1, 1, 32)):
+            with self.subTest(what), self.assertRaises(SystemExit):
+                deepen.spread(m, *what, deepen.turned(m, ids, what[0])[0], share, sizes)
 
     def test_without_target(self):
         """Texts of a target are learned from without it, and that is not training on the corpus."""
