@@ -194,6 +194,11 @@ func standIns(t *testing.T, dir string) {
 	}
 	defer f.Close()
 	h, err := hftest.From(f)
+	shape := hftest.SmallHead
+	shape.Vocab = 320 // of the stand-in of Llama-3.2-1B
+	for name, layout := range map[string]string{"EAGLE3-Llama-3.2-1B": "eagle3", "medusa-Llama-3.2-1B": "medusa"} {
+		err = errors.Join(err, os.Mkdir(path(name), 0o755), hftest.NewHead(layout, shape).Write(path(name)))
+	}
 	for _, err := range []error{err, os.Mkdir(path("Llama-3.2-1B"), 0o755), h.Write(path("Llama-3.2-1B")), os.WriteFile(path("small.gguf"), gopher.Named("gopher-draft"), 0o644)} {
 		if err != nil {
 			t.Fatal(err)
@@ -350,7 +355,7 @@ func runExample(t *testing.T, standins, command, server string) {
 }
 
 // written finds the file that an example writes.
-var written = regexp.MustCompile(`(?: -o | --out | --save | > |^grove (?:quantize|convert) \S+ |^grove bench make .* )([\w.-]+)`)
+var written = regexp.MustCompile(`(?: -o | --out | --save | > |^grove quantize \S+ |^grove (?:convert|bench make) .* )([\w.-]+)`)
 
 // writes returns the file that an example writes, "" for none.
 func writes(command string) string {

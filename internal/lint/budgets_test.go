@@ -26,6 +26,7 @@ var budgets = []budget{
 	{"adapters", "adapters server/adapters weights/lora", 2000, 0},
 	{"weights", "weights/gguf weights/quantize weights/safetensors weights/tensor", 5500, 0},
 	{"folders of Hugging Face", "weights/hf/...", 7300, 0},
+	{"heads of other models", "weights/heads cmd/grove/internal/headfile", 1500, 0},
 	{"models by name", "weights/find weights/pull/...", 4000, 0},
 	{"tokenizers", "text/infill text/token text/tokenizer/...", 4500, 0},
 	{"conversations", "text/chat text/jinja text/stream", 4000, 0},

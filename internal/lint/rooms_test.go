@@ -10,7 +10,7 @@ import (
 // package. A suite of tests stands above what it tests.
 var rooms = []string{
 	"cmd/grove",
-	"cmd/grove/internal/arguments cmd/grove/internal/benchmarks cmd/grove/internal/conversation cmd/grove/internal/training",
+	"cmd/grove/internal/arguments cmd/grove/internal/benchmarks cmd/grove/internal/conversation cmd/grove/internal/headfile cmd/grove/internal/training",
 	"cmd/grove/internal/completion cmd/grove/internal/flags cmd/grove/internal/markdown cmd/grove/internal/summary",
 	"cmd/grove/internal/terminal",
 	"cmd/grove/internal/exit",
@@ -80,7 +80,7 @@ var rooms = []string{
 	"forest",
 	"internal/hftest",
 	"weights/lora",
-	"weights/hf weights/quantize",
+	"weights/heads weights/hf weights/quantize",
 	"weights/hf/encoders weights/hf/hybrid weights/hf/mixtures weights/hf/seq2seq",
 	"weights/hf/decoder",
 	"weights/hf/folder",
