@@ -18,6 +18,7 @@ type Rows struct {
 	Base     int              // the live row of the text's last token; [None]: it is the trunk's end
 	Live     []LiveRow        // parents first
 	Pass     int              // rows of a pass at most, where the rows are behind the text's own trunk
+	Beside   []method.Row     // rows that the next Run runs too, behind its own; it clears them, and does not add them to Live
 
 	dense  []float32 // the logits of a row by the target's tokens, where these are others
 	keep   int       // tokens of the vocabulary that are drafted
@@ -62,6 +63,7 @@ func (r *Rows) Run(ctx context.Context, rows []LiveRow) error {
 		}
 		r.rows = append(r.rows, row)
 	}
+	r.rows, r.Beside = append(r.rows, r.Beside...), r.Beside[:0]
 	if err := r.Grow(ctx, r.rows); err != nil {
 		return err
 	}
