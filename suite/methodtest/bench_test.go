@@ -16,7 +16,7 @@ func BenchmarkLayers(b *testing.B) {
 	pool := par.New(2)
 	defer pool.Close()
 	target := gophertest.Open(b, pool, gopher.Name)
-	for _, name := range []string{"swift", "layerskip:exit=1", "layerskip:exit=2", "layerskip:exit=3", "del"} {
+	for _, name := range []string{"swift", "layerskip:exit=1", "layerskip:exit=2", "layerskip:exit=3", "del", "draft-verify"} {
 		info, err := method.Find(name)
 		if err != nil {
 			b.Fatal(err)

@@ -218,6 +218,10 @@ func TestLayerReplays(t *testing.T) {
 		{"late", late, "7b-q4_0", 32, "layerskip:exit=12", 1.5, 1.75},
 		{"late", late, "7b-q4_0", 32, "del", 1.45, 1.7},
 		{"untrained", untrained, "7b-q4_0", 32, "del", 0.97, 1.03},
+		{"untrained", untrained, "7b-q4_0", 32, "draft-verify", 0.97, 1.03},
+		{"late", late, "7b-q4_0", 32, "draft-verify:skip=2-19", 1.35, 1.6},
+		{"late", late, "7b-q4_0", 32, "draft-verify", 1.15, 1.4},
+		{"late", late, "0.5b-q8_0", 24, "draft-verify", 1.15, 1.4},
 		{"trained", trained, "gopher", 4, "del", 0.97, 1.03},
 	} {
 		x := newReplayed(t, c.method, c.cost, c.layers, c.share)
