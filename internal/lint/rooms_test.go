@@ -44,7 +44,7 @@ var rooms = []string{
 	"method/all",
 	"method/text/* method/logits/* method/model/* method/self/* method/heads/*",
 	"method/grow/retokenize method/grow/growtest",
-	"method/grow method/suffixes method/trigrams",
+	"method/grow method/layers method/suffixes method/trigrams",
 	"method",
 	"method/acceptance method/datastore method/vocabulary",
 	"verify",

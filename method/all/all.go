@@ -16,6 +16,8 @@ import (
 	_ "grove/method/model/mirror"
 	_ "grove/method/model/pearl"
 	_ "grove/method/model/specdec"
+	_ "grove/method/self/del"
+	_ "grove/method/self/draftverify"
 	_ "grove/method/self/layerskip"
 	_ "grove/method/self/swift"
 	_ "grove/method/text/aded"

@@ -19,6 +19,7 @@ type Rows struct {
 	Live     []LiveRow        // parents first
 	Cost     float64          // of a layer of a module, in layers of the target; 0: the model is the target
 	Pass     int              // rows of a pass at most, where the rows are behind the text's own trunk
+	Beside   []method.Row     // rows that the next Run runs too, behind its own; it clears them, and does not add them to Live
 
 	dense  []float32 // the logits of a row by the target's tokens, where these are others
 	keep   int       // tokens of the vocabulary that are drafted
@@ -64,6 +65,7 @@ func (r *Rows) Run(ctx context.Context, rows []LiveRow) error {
 		}
 		r.rows = append(r.rows, row)
 	}
+	r.rows, r.Beside = append(r.rows, r.Beside...), r.Beside[:0]
 	if err := r.Grow(ctx, r.rows); err != nil {
 		return err
 	}

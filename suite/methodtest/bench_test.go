@@ -24,9 +24,9 @@ func BenchmarkLayers(b *testing.B) {
 		target  *engine.Engine
 		methods []string
 	}{
-		{gopher.Name, gophertest.Open(b, pool, gopher.Name), []string{"swift", "layerskip:exit=1", "layerskip:exit=2", "layerskip:exit=3"}},
+		{gopher.Name, gophertest.Open(b, pool, gopher.Name), []string{"swift", "layerskip:exit=1", "layerskip:exit=2", "layerskip:exit=3", "del", "draft-verify"}},
 		{deep, gophertest.OpenFile(b, pool, "../../gopher/testdata/"+deep+"/"+deep+".q8_0.gguf"), []string{
-			"swift", "layerskip:exit=2", "layerskip:exit=3", "layerskip:exit=4", "layerskip:exit=6", "layerskip:exit=9"}},
+			"swift", "layerskip:exit=2", "layerskip:exit=3", "layerskip:exit=4", "layerskip:exit=6", "layerskip:exit=9", "del", "draft-verify"}},
 	} {
 		for _, name := range m.methods {
 			info, err := method.Find(name)

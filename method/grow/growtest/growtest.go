@@ -10,7 +10,6 @@ import (
 	"slices"
 	"testing"
 
-	"grove/compute"
 	"grove/forest"
 	"grove/method"
 	"grove/text/token"
@@ -22,6 +21,8 @@ type Model struct {
 	Dims   method.Size
 	Next   func(path []token.ID, r forest.Row) []float32 // the logits behind a path, which ends with the row
 	State  func(path []token.ID) []float32               // the final state behind a path; nil: the model gives none
+	Stream func(path []token.ID, layer int) []float32    // behind a layer; nil: the model gives none
+	Head   func(stream []float32) []float32              // the logits of a row that is a vector and passes over all layers
 	Fail   error                                         // of all passes
 	Window int                                           // how far back a trunk can be cut, unless it is cut to nothing; 0: any
 
@@ -97,8 +98,19 @@ func (s *Sequence) Grow(_ context.Context, rows []method.Row) ([]method.Result, 
 		if err != nil {
 			return nil, err
 		}
-		if r.Want.Logits {
-			got.Result = compute.Result{Logits: s.Next(path, r.Row)}
+		switch {
+		case r.Want.Logits && r.Vector != nil:
+			if r.Skip != forest.LayerRange(0, s.Dims.Layers) || len(r.Vector) != s.Dims.Width {
+				return nil, errors.New("a vector of another width, or one that runs layers")
+			}
+			got.Logits = s.Head(r.Vector)
+		case r.Want.Logits:
+			got.Logits = s.Next(path, r.Row)
+		}
+		for l := range s.Dims.Layers {
+			if r.Want.Hidden.Has(l) {
+				got.Hidden = append(got.Hidden, s.Stream(path, l))
+			}
 		}
 		if r.Want.State && s.State != nil {
 			got.State = s.State(path)
