@@ -21,7 +21,7 @@ type Want struct {
 	Logits bool   // the logits of the vocabulary
 	Top    int    // the ids and logits of the Top largest, with the log-sum-exp of all
 	State  bool   // the stream behind the final norm, which the output head reads
-	Hidden Layers // the residual stream after these layers, which the row must run or skip
+	Hidden Layers // the residual stream after these layers, which the row must run or skip, or after layer From-1 of a resumed row
 
 	// Subset limits Logits and Top to some tokens: group g is the tokens 16*g to 16*g+15 (compute.SubsetGroup).
 	// Groups ascend. nil is the whole vocabulary; the logits of other tokens are compute.Masked. The slice is

@@ -18,6 +18,10 @@ type Rows struct {
 	Base     int              // the live row of the text's last token; [None]: it is the trunk's end
 	Live     []LiveRow        // parents first
 	Pass     int              // rows of a pass at most, where the rows are behind the text's own trunk
+	NoHead   bool             // rows give what Like wants, and no logits
+
+	// Vector, if it is not nil, returns the vector of the i-th row of a pass of drafts.
+	Vector func(i int) []float32
 
 	dense  []float32 // the logits of a row by the target's tokens, where these are others
 	keep   int       // tokens of the vocabulary that are drafted
@@ -51,12 +55,15 @@ func (r *Rows) Vocabulary(vocabulary int) int {
 	return r.keep
 }
 
-// Run runs rows that each want logits, and adds them to Live.
+// Run runs rows that each want logits, unless NoHead says otherwise, and adds them to Live.
 func (r *Rows) Run(ctx context.Context, rows []LiveRow) error {
 	r.rows = r.rows[:0]
-	for _, l := range rows {
+	for i, l := range rows {
 		row := method.Row{Row: r.Like}
-		row.ID, row.Want.Logits = l.ID, true
+		row.ID, row.Want.Logits = l.ID, !r.NoHead
+		if r.Vector != nil {
+			row.Vector = r.Vector(i)
+		}
 		if l.Parent != None {
 			row.Parent = r.Live[l.Parent].Node
 		}

@@ -22,6 +22,7 @@ type Model struct {
 	Dims   method.Size
 	Next   func(path []token.ID, r forest.Row) []float32 // the logits behind a path, which ends with the row
 	State  func(path []token.ID) []float32               // the final state behind a path; nil: the model gives none
+	Stream func(path []token.ID) []float32               // the stream behind each layer of which it is wanted; nil: the model gives none
 	Fail   error                                         // of all passes
 	Window int                                           // how far back a trunk can be cut, unless it is cut to nothing; 0: any
 
@@ -102,6 +103,9 @@ func (s *Sequence) Grow(_ context.Context, rows []method.Row) ([]method.Result, 
 		}
 		if r.Want.State && s.State != nil {
 			got.State = s.State(path)
+		}
+		for range r.Want.Hidden.Len() {
+			got.Hidden = append(got.Hidden, s.Stream(path))
 		}
 		s.results = append(s.results, got)
 	}
