@@ -149,10 +149,10 @@ func (r *round) Place(st *step.Step) error {
 	return nil
 }
 
-// row returns the row of a token, which takes further what is live of it behind the same parent. A row of which states are wanted that it
-// has passed is run anew.
+// row returns the row of a token, which takes further what is live of it behind the same parent. The stream behind the last layer that it
+// has run is there; a row of which earlier ones are wanted is run anew.
 func row(id token.ID, parent forest.Node, live method.Live, want forest.Want) forest.Row {
-	if live.Node != forest.Trunk && live.Parent == parent && want.Hidden.Minus(forest.LayerRange(0, live.Layer)) == want.Hidden {
+	if live.Node != forest.Trunk && live.Parent == parent && want.Hidden.Minus(forest.LayerRange(0, live.Layer-1)) == want.Hidden {
 		return forest.Row{Resume: live.Node, From: live.Layer, Want: want}
 	}
 	return forest.Row{ID: id, Parent: parent, Want: want}

@@ -21,7 +21,7 @@ type Want struct {
 	Logits bool   // the logits of the vocabulary
 	Top    int    // the ids and logits of the Top largest, with the log-sum-exp of all
 	State  bool   // the stream behind the final norm, which the output head reads
-	Hidden Layers // the residual stream after these layers, which the row must run or skip
+	Hidden Layers // the residual stream after these layers, which the row must run or skip, or after layer From-1 of a resumed row
 
 	Embedding bool // the residual stream before the first layer, which is the first of the hidden states; not of a resumed row
 

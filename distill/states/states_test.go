@@ -250,8 +250,9 @@ func TestWriteErrors(t *testing.T) {
 		}
 	})
 	t.Run("an end", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
 		for _, o := range []Options{{Texts: list(strings.Repeat("a", 500))}, {IDs: ids(t, strings.Repeat("\x01\x00", 500)), Bytes: 2}} {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
 			o.Type, o.States, o.Progress = tensor.F32, final, func(done, _ int) {
 				if done == 100 {
 					cancel()

@@ -23,7 +23,7 @@ type ModuleSource struct {
 	branch method.Branch // nil: it is not open
 	text   *method.History
 
-	first    int       // place in the text of the feature that the trunk's first row has
+	first    int       // place in the text of the feature that the trunk's first row has; [None]: no feature is known
 	known    int       // rows of the trunk
 	features []float32 // of the tokens of the text from place first+known on, that are no rows yet
 	width    int       // of a feature
@@ -52,7 +52,7 @@ func (s *ModuleSource) want() forest.Want {
 // Begin begins a text, none of whose features are known.
 func (s *ModuleSource) Begin(h *method.History) error {
 	s.text = h
-	return s.restart(len(h.IDs()))
+	return s.restart(None)
 }
 
 // restart makes the trunk begin at a place of the text.
@@ -92,8 +92,8 @@ func (s *ModuleSource) Committed(r method.Update) error {
 
 // take adds the feature of the token at a place of the text.
 func (s *ModuleSource) take(at int, row *method.RowResult) (err error) {
-	if next := s.first + s.known + len(s.features)/s.width; at != next {
-		if at < next { // the target has run the row again
+	if next := s.first + s.known + len(s.features)/s.width; s.first == None || at != next {
+		if s.first != None && at < next { // the target has run the row again
 			return nil
 		}
 		if err := s.restart(at); err != nil {

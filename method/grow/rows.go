@@ -20,6 +20,10 @@ type Rows struct {
 	Cost     float64          // of a layer of a module, in layers of the target; 0: the model is the target
 	Pass     int              // rows of a pass at most, where the rows are behind the text's own trunk
 	Beside   []method.Row     // rows that the next Run runs too, behind its own; it clears them, and does not add them to Live
+	NoHead   bool             // rows give what Like wants, and no logits
+
+	// Vector, if it is not nil, returns the vector of the i-th row of a pass of drafts.
+	Vector func(i int) []float32
 
 	dense  []float32 // the logits of a row by the target's tokens, where these are others
 	keep   int       // tokens of the vocabulary that are drafted
@@ -54,12 +58,15 @@ func (r *Rows) Vocabulary(vocabulary int) int {
 	return r.keep
 }
 
-// Run runs rows that each want logits, and adds them to Live.
+// Run runs rows that each want logits, unless NoHead says otherwise, and adds them to Live.
 func (r *Rows) Run(ctx context.Context, rows []LiveRow) error {
 	r.rows = r.rows[:0]
-	for _, l := range rows {
+	for i, l := range rows {
 		row := method.Row{Row: r.Like}
-		row.ID, row.Want.Logits = l.ID, true
+		row.ID, row.Want.Logits = l.ID, !r.NoHead
+		if r.Vector != nil {
+			row.Vector = r.Vector(i)
+		}
 		if l.Parent != None {
 			row.Parent = r.Live[l.Parent].Node
 		}

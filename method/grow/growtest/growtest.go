@@ -99,7 +99,7 @@ func (s *Sequence) Grow(_ context.Context, rows []method.Row) ([]method.Result, 
 			return nil, err
 		}
 		switch {
-		case r.Want.Logits && r.Vector != nil:
+		case r.Want.Logits && r.Vector != nil && s.Head != nil:
 			if r.Skip != forest.LayerRange(0, s.Dims.Layers) || len(r.Vector) != s.Dims.Width {
 				return nil, errors.New("a vector of another width, or one that runs layers")
 			}
