@@ -41,8 +41,11 @@ func fits(head, target *gguf.File) error {
 	if e != nil {
 		return e
 	}
-	if n := len(ids); n > 0 && vocab > 0 && slices.Max(ids) >= vocab {
-		return fmt.Errorf("the head drafts token %d; its target has the tokens 0 to %d", slices.Max(ids), vocab-1)
+	if !slices.IsSorted(ids) || len(slices.Compact(slices.Clone(ids))) != len(ids) || len(ids) > 0 && ids[0] < 0 {
+		return fmt.Errorf("the %d numbers of the head's vocabulary do not ascend from 0 or more", len(ids))
+	}
+	if n := len(ids); n > 0 && vocab > 0 && ids[n-1] >= vocab {
+		return fmt.Errorf("the head drafts token %d; its target has the tokens 0 to %d", ids[n-1], vocab-1)
 	}
 	layers := t.of(".block_count") - t.of(".nextn_predict_layers")
 	if err != nil {

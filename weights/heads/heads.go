@@ -117,7 +117,10 @@ func Finite(f *gguf.File) error {
 // finite looks at the values of a tensor, some rows at a time.
 func finite(v tensor.View) error {
 	n := v.Shape[len(v.Shape)-1]
-	row, _ := v.Type.RowBytes(n)
+	row, ok := v.Type.RowBytes(n)
+	if !ok {
+		return fmt.Errorf("type is %v; rows of %d values are not known of it", v.Type, n)
+	}
 	step := max(1, (1<<14)/n)
 	values := make([]float32, step*n)
 	for at := 0; at < len(v.Data); at += step * row {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 const (
@@ -38,13 +39,17 @@ func hydra(b *builder) {
 	b.SetCount(".block_count", heads)
 	b.SetCount(".residual_count", len(slots)-1)
 	output := ".weight"
-	if rows, _ := b.matrix("hydra_lm_head.0.1.weight"); rows > 0 {
+	if len(b.numbered(`^hydra_lm_head\.(\d+)\.1\.`)) > 0 {
 		output = ".1.weight"
 	}
-	vocab, _ := b.matrix("hydra_lm_head.0" + output)
+	var outputs []string
+	for k := range heads {
+		outputs = append(outputs, fmt.Sprintf("hydra_lm_head.%d%s", k, output))
+	}
+	vocab := b.rowsOf(outputs...)
 	b.setVocabulary(vocab)
 	for k := range heads {
-		b.hydraHead(k, slots, output, vocab)
+		b.hydraHead(k, slots, outputs[k], vocab)
 	}
 	if b.has(hydraPrefix) {
 		b.hydraLayer()
@@ -85,9 +90,8 @@ func (b *builder) hydraHead(k int, slots []int, output string, vocab int) {
 	if vocab == 0 {
 		return // the target's matrix is lent
 	}
-	name := fmt.Sprintf("hydra_lm_head.%d%s", k, output)
-	b.take(to+"output.weight", name, vocab, b.width)
-	b.takeIf(to+"output.bias", name[:len(name)-len("weight")]+"bias", vocab)
+	b.take(to+"output.weight", output, vocab, b.width)
+	b.takeIf(to+"output.bias", strings.TrimSuffix(output, "weight")+"bias", vocab)
 }
 
 // hydraLayer adds the layer before Hydra++'s heads, whose settings are the target's.
