@@ -52,8 +52,17 @@ func (r *round) keep() {
 
 // forget forgets what was drawn and not taken.
 func (r *round) forget() {
+	r.disown()
 	r.keep()
 	r.drawn = r.drawn[:r.taken]
+}
+
+// disown makes rows of the last round that are no longer before the text's last token ones that were not accepted: those of tokens that were
+// drawn and not taken, and that of the last token where the rule drew none behind it, which is run anew.
+func (r *round) disown() {
+	if sp := r.s.drafts; sp != nil && r.taken > 0 {
+		sp.Disown(r.taken)
+	}
 }
 
 // forced returns the tokens that must follow the text, which are drafts for free; none where the rule takes draws alone.

@@ -144,7 +144,10 @@ func unite(a, b method.Wants) method.Wants {
 			Logits: a.Logits || b.Logits, Top: max(a.Top, b.Top), State: a.State || b.State, Hidden: a.Hidden.Union(b.Hidden), Embedding: a.Embedding || b.Embedding,
 		}
 	}
-	w := method.Wants{Rows: both(a.Rows, b.Rows), Prompt: both(a.Prompt, b.Prompt), Probs: a.Probs || b.Probs}
+	w := method.Wants{Rows: both(a.Rows, b.Rows), Prompt: both(a.Prompt, b.Prompt), Probs: a.Probs || b.Probs, Last: max(a.Last, b.Last)}
+	if a.Last == 0 && a.OfPrompt() || b.Last == 0 && b.OfPrompt() {
+		w.Last = 0
+	}
 	if w.Rows.Hidden.Len() > 0 && w.Prompt.Hidden.Len() > 0 { // one set, so that the streams of any row are those of the same layers
 		w.Rows.Hidden = w.Rows.Hidden.Union(w.Prompt.Hidden)
 		w.Prompt.Hidden = w.Rows.Hidden

@@ -106,3 +106,6 @@ func (s *AdapterSource) Room() (drafts, depth int) {
 	d, deep := s.ModuleSource.Room()
 	return min(drafts, d), min(depth, deep)
 }
+
+// Ran implements [method.Counter]: passes on the target and on the module.
+func (s *AdapterSource) Ran() method.Ran { return s.ModuleSource.Ran().Add(s.exit.Ran()) }

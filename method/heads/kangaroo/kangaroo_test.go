@@ -132,7 +132,7 @@ func (o *own) Grow(ctx context.Context, rows []method.Row) ([]method.Result, err
 // rows returns what the target's rows of a text's tokens from place from on gave.
 func rows(text []token.ID, from int) (all []method.RowResult) {
 	for i := from; i < len(text); i++ {
-		all = append(all, method.RowResult{ID: text[i], Parent: int32(len(all)) - 1, Accepted: true, Result: compute.Result{Hidden: [][]float32{stream(text[:i+1], exit-1)}}})
+		all = append(all, method.RowResult{ID: text[i], At: int32(i), Parent: int32(len(all)) - 1, Accepted: true, Result: compute.Result{Hidden: [][]float32{stream(text[:i+1], exit-1)}}})
 	}
 	return all
 }
