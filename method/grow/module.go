@@ -112,6 +112,14 @@ func (s *ModuleSource) Root(ctx context.Context) (bool, error) {
 	if n == 0 || s.first+s.known+n != len(ids)-1 || s.known+n > s.Size.Context {
 		return false, nil
 	}
+	if ok, err := s.fresh(); !ok {
+		return false, err
+	}
+	return true, s.follow(ctx, ids[s.first+s.known+1:])
+}
+
+// fresh opens the sequence where it is not open, and drops the rows that hang from its trunk; false: no slot is free.
+func (s *ModuleSource) fresh() (ok bool, err error) {
 	if s.branch == nil {
 		b, err := s.module.Open()
 		if errors.Is(err, method.ErrBusy) {
@@ -123,10 +131,8 @@ func (s *ModuleSource) Root(ctx context.Context) (bool, error) {
 		s.branch, s.Trunk = b, b
 	}
 	s.Live, s.own = s.Live[:0], s.own[:0]
-	if err := s.branch.Drop(); err != nil {
-		return false, err
-	}
-	return true, s.follow(ctx, ids[s.first+s.known+1:])
+	err = s.branch.Drop()
+	return err == nil, err
 }
 
 // follow makes rows of the tokens of the text that are new, and of the features before them, the trunk's.

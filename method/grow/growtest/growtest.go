@@ -22,6 +22,7 @@ type Model struct {
 	Dims   method.Size
 	Next   func(path []token.ID, r forest.Row) []float32 // the logits behind a path, which ends with the row
 	State  func(path []token.ID) []float32               // the final state behind a path; nil: the model gives none
+	Hidden func(path []token.ID, r forest.Row) []float32 // the stream behind the layer that a row wants; nil: the model gives none
 	Fail   error                                         // of all passes
 	Window int                                           // how far back a trunk can be cut, unless it is cut to nothing; 0: any
 
@@ -102,6 +103,9 @@ func (s *Sequence) Grow(_ context.Context, rows []method.Row) ([]method.Result, 
 		}
 		if r.Want.State && s.State != nil {
 			got.State = s.State(path)
+		}
+		if r.Want.Hidden.Len() == 1 && s.Hidden != nil {
+			got.Hidden = [][]float32{s.Hidden(path, r.Row)}
 		}
 		s.results = append(s.results, got)
 	}
@@ -268,6 +272,17 @@ func (x *Text) Add(ids ...token.ID) {
 	x.ids = append(x.ids, ids...)
 	x.History.Extend(x.ids)
 	x.Drafter.Committed(method.Update{IDs: ids, Before: token.None})
+}
+
+// AddRan adds tokens to the text behind a step that ran its last tokens, and the new ones but the last: from place first on, with the states of places.
+func (x *Text) AddRan(first int, state func(place int) []float32, ids ...token.ID) {
+	x.ids = append(x.ids, ids...)
+	x.History.Extend(x.ids)
+	u := method.Update{IDs: ids, Before: token.None}
+	for at := first; at < len(x.ids)-1; at++ {
+		u.Rows = append(u.Rows, method.RowResult{ID: x.ids[at], Accepted: true, Result: compute.Result{State: state(at)}})
+	}
+	x.Drafter.Committed(u)
 }
 
 // Draft returns the drafts behind the text: 128 at most, of 1000 tokens.
