@@ -4,6 +4,7 @@ package all
 
 import (
 	_ "grove/method/heads/eagle"
+	_ "grove/method/heads/hydra"
 	_ "grove/method/heads/medusa"
 	_ "grove/method/heads/mtp"
 	_ "grove/method/logits/goose"

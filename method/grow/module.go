@@ -90,8 +90,11 @@ func (s *ModuleSource) Committed(r method.Update) error {
 	return nil
 }
 
-// take adds the feature of the token at a place of the text.
+// take adds the feature of the token at a place of the text. The trunk begins at the first one that is known.
 func (s *ModuleSource) take(at int, row *method.RowResult) (err error) {
+	if s.known == 0 && len(s.features) == 0 {
+		s.first = at
+	}
 	if next := s.first + s.known + len(s.features)/s.width; at != next {
 		if at < next { // the target has run the row again
 			return nil
