@@ -90,13 +90,13 @@ func (x *Exec) TakeVectors(a Buf) Buf {
 }
 
 // LogitsByLayer ends a step of a model whose rows stop at several layers, each of which has a head of its own: heads[k] is that of
-// the rows that stop behind layer k. It is [Exec.Logits] otherwise.
+// the rows that stop behind layer k; a layer that no row with logits stops at needs none. It is [Exec.Logits] otherwise.
 func (x *Exec) LogitsByLayer(a Buf, heads []Projection) {
 	x.reportStates(a)
 	if x.heads == 0 || x.err != nil {
 		return
 	}
-	rows, out := x.Step.Rows(), heads[0].Matrix.Out()
+	rows, out := x.Step.Rows(), heads[len(heads)-1].Matrix.Out()
 	x.logits = grow(x.logits, x.heads*out)
 	one, product := x.alloc(x.heads, a.width), x.alloc(x.heads, out)
 	for k, head := range heads {

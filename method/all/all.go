@@ -4,7 +4,9 @@ package all
 
 import (
 	_ "grove/method/heads/eagle"
+	_ "grove/method/heads/hydra"
 	_ "grove/method/heads/kangaroo"
+	_ "grove/method/heads/medusa"
 	_ "grove/method/heads/mtp"
 	_ "grove/method/logits/goose"
 	_ "grove/method/logits/lookahead"

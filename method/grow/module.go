@@ -119,6 +119,19 @@ func (s *ModuleSource) Root(ctx context.Context) (bool, error) {
 	if n == 0 || s.first+s.known+n != len(ids)-1 {
 		return false, nil
 	}
+	if ok, err := s.fresh(); !ok {
+		return false, err
+	}
+	if s.known+n > s.Size.Context {
+		if err := s.keepLast(min(n, (s.Size.Context+1)/2)); err != nil {
+			return false, err
+		}
+	}
+	return true, s.follow(ctx, ids[s.first+s.known+1:])
+}
+
+// fresh opens the sequence where it is not open, and drops the rows that hang from its trunk; false: no slot is free.
+func (s *ModuleSource) fresh() (ok bool, err error) {
 	if s.branch == nil {
 		b, err := s.module.Open()
 		if errors.Is(err, method.ErrBusy) {
@@ -129,16 +142,9 @@ func (s *ModuleSource) Root(ctx context.Context) (bool, error) {
 		}
 		s.branch, s.Trunk, s.own = b, b, make([]float32, 0, (1+s.Size.MostLive())*s.Size.Width)
 	}
-	if s.known+n > s.Size.Context {
-		if err := s.keepLast(min(n, (s.Size.Context+1)/2)); err != nil {
-			return false, err
-		}
-	}
 	s.Live, s.own = s.Live[:0], s.own[:0]
-	if err := s.branch.Drop(); err != nil {
-		return false, err
-	}
-	return true, s.follow(ctx, ids[s.first+s.known+1:])
+	err = s.branch.Drop()
+	return err == nil, err
 }
 
 // follow makes rows of the tokens of the text that are new, and of the features before them, the trunk's.

@@ -2,6 +2,7 @@ package methodtest
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -101,7 +102,8 @@ func (l *lab) openModules() (all []model.Model) {
 	return all
 }
 
-// teach makes a module prefer what the target prefers. EAGLE's passes the token's embedding on, of which the target's head prefers the successor.
+// teach makes a module prefer what the target prefers. Medusa's heads read the state of the token before the last one. Hydra's pass the embedding of the
+// last token on, EAGLE's that of the token, of which the target's head prefers the successor.
 // EAGLE-3's passes the features on, which are those of the token before: its own head prefers the successor's successor.
 func (l *lab) teach(family string, tensors []tensor.View, width int) {
 	l.tb.Helper()
@@ -112,6 +114,16 @@ func (l *lab) teach(family string, tensors []tensor.View, width int) {
 		}
 	}
 	switch family {
+	case "medusa":
+		for k := range 3 {
+			put(fmt.Sprintf("blk.%d.output.weight", k), ahead(width, k+2))
+		}
+	case "hydra":
+		for k := range 3 {
+			last := make([]float32, k+2)
+			last[k+1] = 1
+			put(fmt.Sprintf("blk.%d.skip.weight", k), identities(width, last...))
+		}
 	case "eagle":
 		put("fc.weight", identities(width, 1, 0))
 	case "eagle3":

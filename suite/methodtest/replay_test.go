@@ -80,7 +80,7 @@ func partial(n, vocabulary int, share func(ran int) float64) *growtest.Model {
 	}
 	return &growtest.Model{
 		Dims:   method.Size{Vocabulary: vocabulary, Layers: n, Width: 2, Context: 4000, Rows: 64},
-		Stream: func(path []token.ID, layer int) []float32 { return stream(path, layer+1) },
+		Stream: func(path []token.ID, _ forest.Row, layer int) []float32 { return stream(path, layer+1) },
 		Head:   head,
 		Next: func(path []token.ID, r forest.Row) []float32 {
 			if r.To == 0 {

@@ -57,7 +57,10 @@ func (c moduleCase) open(t *testing.T, weights tensor.Type) *moduleUnderTest {
 	u.target = New(t, u.file, Config{CacheType: tensor.F32, Context: 128})
 	var err error
 	if c.module.Family == "" {
-		u.module, err = model.PredictorModule(u.target.Model, 0)
+		var lends bool
+		if u.module, lends = model.OpenPredictor(u.target.Model, 0); !lends {
+			t.Fatal("the target lends no head")
+		}
 	} else {
 		c.module.Target, c.module.Type, c.module.Seed = synthetic.Spec(c.target), weights, 8
 		metadata, tensors, e := c.module.Parts()

@@ -20,7 +20,7 @@ const (
 )
 
 // stream is what the first layers give behind a path: its last token and its length.
-func stream(path []token.ID, _ int) []float32 {
+func stream(path []token.ID, _ forest.Row, _ int) []float32 {
 	s := make([]float32, 8)
 	s[0], s[1] = float32(path[len(path)-1]), float32(len(path))
 	return s
@@ -132,7 +132,7 @@ func (o *own) Grow(ctx context.Context, rows []method.Row) ([]method.Result, err
 // rows returns what the target's rows of a text's tokens from place from on gave.
 func rows(text []token.ID, from int) (all []method.RowResult) {
 	for i := from; i < len(text); i++ {
-		all = append(all, method.RowResult{ID: text[i], At: int32(i), Parent: int32(len(all)) - 1, Accepted: true, Result: compute.Result{Hidden: [][]float32{stream(text[:i+1], exit-1)}}})
+		all = append(all, method.RowResult{ID: text[i], At: int32(i), Parent: int32(len(all)) - 1, Accepted: true, Result: compute.Result{Hidden: [][]float32{stream(text[:i+1], forest.Row{}, exit-1)}}})
 	}
 	return all
 }

@@ -39,7 +39,7 @@ func exiting(n int, share func(layers int) float64) *growtest.Model {
 	}
 	return &growtest.Model{
 		Dims:   method.Size{Vocabulary: vocabulary, Layers: n, Width: 2, Context: 4000, Rows: 32},
-		Stream: func(path []token.ID, layer int) []float32 { return next(path, layer+1) },
+		Stream: func(path []token.ID, _ forest.Row, layer int) []float32 { return next(path, layer+1) },
 		Head:   head,
 		Next: func(path []token.ID, r forest.Row) []float32 {
 			if r.To == 0 {
