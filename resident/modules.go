@@ -10,6 +10,7 @@ import (
 	"grove/model"
 	"grove/text/token"
 	"grove/weights/gguf"
+	"grove/weights/heads"
 )
 
 // NoHeads is the value of [Options.Heads] by which heads beside the model's file are not used.
@@ -54,18 +55,20 @@ func (m *Model) headsBeside() (string, bool) {
 	return "", false
 }
 
-// readHeads opens a file of heads as a module.
+// readHeads opens a file or a folder of heads as a module.
 func (m *Model) readHeads(o Options, path string) error {
-	f, err := OpenFile(path)
+	f, err := heads.OpenFor(path, m.File, nil)
 	if err != nil {
-		return err
+		return &OptionError{gguf.InFile(path, err)}
 	}
 	d := &Model{File: f, Pool: m.Pool}
-	switch _, err = room(m.left(o), f.LayerBytes()); {
-	case err != nil:
-	case m.File.Size() > 0 && f.Size() > m.File.Size():
-		err = fmt.Errorf("grove: heads of %d bytes for a model of %d; heads are smaller than their model", f.Size(), m.File.Size())
-	default:
+	if _, err = room(m.left(o), f.LayerBytes()); err == nil {
+		err = heads.SizeFits(f.Size(), m.File)
+	}
+	if err == nil {
+		err = heads.Finite(f) // a value that is none would fail every text that drafts
+	}
+	if err == nil {
 		d.Model, err = model.OpenModule(f, m.Pool, m.Model, model.Options{NoRepack: o.NoRepack || crowds(f), Progress: o.Progress})
 	}
 	if err != nil {

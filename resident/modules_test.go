@@ -119,16 +119,21 @@ func TestWrongHeads(t *testing.T) {
 		write func(path string)
 		want  string
 	}{
-		{"another width", with(func(m *synthetic.Module) { m.Target.Width = 96 }), "eagle3.embedding_length is 96; the width of the target is 64"},
-		{"another vocabulary", with(func(m *synthetic.Module) { m.Target.Vocab = 301 }), "heads.target.vocabulary is 301; the target has 300 tokens"},
-		{"layers that do not exist", with(func(m *synthetic.Module) { m.Taps = []int32{1, 2, 5} }), "value 2 of eagle3.taps is 5; taps are distinct, from 1 to 4"},
+		{"another width", with(func(m *synthetic.Module) { m.Target.Width = 96 }), "the eagle3 head is for states of 96 values; those of its target have 64"},
+		{"another vocabulary", with(func(m *synthetic.Module) { m.Target.Vocab = 301 }), "the eagle3 head is for a vocabulary of 301 tokens; its target has 300"},
+		{"layers that do not exist", with(func(m *synthetic.Module) { m.Taps = []int32{1, 2, 5} }), "the head reads the state before layer 5; its target has 4 layers"},
 		{"taps twice", with(func(m *synthetic.Module) { m.Taps = []int32{1, 2, 2} }), "value 2 of eagle3.taps is 2; taps are distinct"},
-		{"a draft vocabulary that falls", with(func(m *synthetic.Module) { m.Vocabulary = []int32{3, 9, 8} }), "value 2 of eagle3.draft_vocabulary is 8; ids ascend, up to 299"},
-		{"a draft vocabulary beyond the target's", with(func(m *synthetic.Module) { m.Vocabulary = []int32{3, 9, 300} }), "value 2 of eagle3.draft_vocabulary is 300"},
-		{"larger than the model", with(func(m *synthetic.Module) { m.Target.FFN = 4096 }), "heads are smaller than their model"},
+		{"a draft vocabulary that falls", with(func(m *synthetic.Module) { m.Vocabulary = []int32{3, 9, 8} }), "the 3 numbers of the head's vocabulary do not ascend"},
+		{"a draft vocabulary beyond the target's", with(func(m *synthetic.Module) { m.Vocabulary = []int32{3, 9, 300} }), "the head drafts token 300; its target has the tokens 0 to 299"},
+		{"larger than the model", with(func(m *synthetic.Module) { m.Target.FFN = 4096 }), "a head must be the smaller one"},
 		{"a missing tensor", without("blk.0.ffn_down.weight"), `tensor "blk.0.ffn_down.weight" is missing`},
-		{"a model", func(path string) { writeModel(t, path, target) }, `"llama" is no family of draft modules; these are: `},
-		{"no file of tensors", func(path string) { os.WriteFile(path, []byte("not a model"), 0o600) }, `magic is "not ", want "GGUF"`},
+		{"a model", func(path string) { writeModel(t, path, target) }, `architecture "llama" is no drafting head's; those are `},
+		{"a value that is no number", func(path string) {
+			metadata, tensors, err := synthetic.Module{Family: "eagle", Target: target}.Parts()
+			copy(tensors[0].Data, []byte{0, 0, 0xc0, 0x7f})
+			write(t, path, metadata, tensors, err)
+		}, "NaN"},
+		{"no file of tensors", func(path string) { os.WriteFile(path, []byte("not a model"), 0o600) }, "header of 8029109312199880558 bytes is longer"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			heads := filepath.Join(t.TempDir(), "h.gguf")
