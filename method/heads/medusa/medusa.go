@@ -135,3 +135,6 @@ func (d *drafter) MemoryFor(_ int, p sample.Params) method.Memory {
 
 // Held implements [method.Sized].
 func (d *drafter) Held() method.Memory { return d.heads.Held() }
+
+// Ran implements [method.Counter].
+func (d *drafter) Ran() method.Ran { return d.heads.Ran() }
