@@ -9,8 +9,8 @@ import (
 
 // Predictor is a module of the file that predicts the token behind the next one (DeepSeek-AI 2024, DeepSeek-V3, section
 // 2.2; multi-token prediction, "nextn" in GGUF). It joins the embedding of a token and the stream of the token before, each
-// behind a norm, runs one layer on that, and gives logits by a head. The model gives the same logits without it; package module makes a
-// draft module of it.
+// behind a norm, runs one layer on that, and gives logits by a head. The model gives the same logits without it. The first of a file's predictors drafts, as
+// [OpenPredictor]; the others are loaded and not run: families feed them in different ways.
 type Predictor struct {
 	Layer  int      // its number in the file, in which it stands behind the model's own layers
 	Keeps  kv.Layer // what its block keeps: the layer of its place among the predictors, in a cache of their own
