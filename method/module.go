@@ -13,7 +13,7 @@ type Module struct {
 	Family     string     // the kind of module
 	Taps       []int      // places of the target's stream of which a feature consists, k behind the first k layers; nil: the final state
 	Heads      int        // heads, each of which is a layer that a row runs alone; 0: the module drafts token by token
-	Prefix     bool       // the first layer, which keeps keys, reads the features of the text before the heads do
+	Prefix     int        // the first so many layers, which keep keys, read the features of the text before the heads do
 	FeedsState bool       // a draft's own feature is the state that its row gives, and else the stream behind the last layer
 	LayerCost  float64    // layers of the target that take as long as one of the module
 	Vocabulary []token.ID // the target's id of each token that it drafts, ascending; nil: all of them

@@ -9,6 +9,7 @@ import (
 	"grove/internal/par"
 	"grove/kv"
 	"grove/weights/gguf"
+	"grove/weights/tensor"
 )
 
 // Lent holds the embeddings, the final norm and the head that a target lends to the modules that draft for it. The matrices are the target's own, not copies. It is read-only.
@@ -42,8 +43,8 @@ type Module struct {
 	Taps []int
 	// Heads is the number of heads, each of which is a layer that a row runs alone; 0: the module drafts token by token.
 	Heads int
-	// Prefix says that the module's first layer, which keeps keys, reads the features of the text before the heads do.
-	Prefix bool
+	// Prefix is the number of the module's first layers, which keep keys and read the features of the text before the heads do; 0: none.
+	Prefix int
 	// FeedsState says that a draft's own feature is the state that its row gives, and else the stream behind the last layer.
 	FeedsState bool
 	// LayerCost is the number of layers of the target that have as many weights as one of the module, heads aside.
@@ -152,6 +153,27 @@ func (l *Loader) ModuleHyperparameters(layers int, attends bool) Hyperparameters
 // KeepsKeys says that a layer of a module keeps keys and values.
 func (l *Loader) KeepsKeys(s Hyperparameters, layer int) {
 	l.info.Layers[layer] = kv.Layer{KVHeads: s.KVHeads, KeySize: s.KeySize, ValueSize: s.ValueSize}
+}
+
+// HeadSums returns a matrix by which a product gives the sum of each head of a row of width values.
+func (l *Loader) HeadSums(heads, width int) *compute.Matrix {
+	if l.err != nil {
+		return &compute.Matrix{}
+	}
+	ones := make([]float32, heads*width)
+	for i := range width {
+		ones[i*heads/width*width+i] = 1
+	}
+	v := tensor.View{Name: "sums of heads", Type: tensor.F32, Shape: []int{heads, width}, Data: make([]byte, 4*len(ones))}
+	err := tensor.Pack(tensor.F32, v.Data, ones)
+	m := &compute.Matrix{}
+	if err == nil {
+		m, err = l.weights.Matrix(v)
+	}
+	if err != nil {
+		l.wrap(err)
+	}
+	return m
 }
 
 // Taps reads the places of the target's stream that a module reads, or returns other where the file names none. They are distinct, from 1

@@ -9,24 +9,22 @@ import (
 )
 
 // Heads runs the heads of a draft module behind a text. A head reads the last feature of the text that is known, which is that of the token before the
-// text's last one, or what the module's first layer makes of the features so far, where it has such a layer (Prefix): its trunk then follows the
+// text's last one, or what the module's first layers make of the features so far, where it has such layers (Prefix): its trunk then follows the
 // text as that of a [ModuleSource], and is empty otherwise. A row of a head runs that head's layer alone, hangs from the trunk's end and is dropped in
 // the next round. It is for one goroutine.
 //
 // Where the feature is not known, as behind a prompt that the cache gave, nothing is drafted.
 type Heads struct {
 	ModuleSource
-	first int       // layer of the first head
 	state []float32 // what heads read
-	at    int       // place in the text of the token whose feature state is, of a module without a prefix layer; [None]
+	at    int       // place in the text of the token whose feature state is, of a module without prefix layers; [None]
 }
 
 // NewHeads returns the heads of a module for a target's vocabulary. The sequence is opened by the first round for which a slot is free.
 func NewHeads(m *method.Module, vocabulary int) *Heads {
 	h := &Heads{ModuleSource: *NewModuleSource(m, vocabulary), at: None}
-	if m.Prefix {
-		h.first = 1
-		h.Like.Want = forest.Want{Hidden: forest.Layers{}.With(0)}
+	if m.Prefix > 0 {
+		h.Like.Want = forest.Want{Hidden: forest.Layers{}.With(m.Prefix - 1)}
 	}
 	return h
 }
@@ -39,7 +37,7 @@ func (h *Heads) Begin(text *method.History) error {
 
 // Committed takes the features of an update of the text.
 func (h *Heads) Committed(r method.Update) error {
-	if h.module.Prefix {
+	if h.module.Prefix > 0 {
 		return h.ModuleSource.Committed(r)
 	}
 	ids := h.text.IDs()
@@ -59,7 +57,7 @@ func (h *Heads) Committed(r method.Update) error {
 // Read makes what heads read ready for a round, and drops the rows of the round before. It returns false where there is nothing to draft from: the feature
 // is not known, or no slot is free.
 func (h *Heads) Read(ctx context.Context) (ok bool, err error) {
-	if !h.module.Prefix {
+	if h.module.Prefix == 0 {
 		if h.at == None || h.at != len(h.text.IDs())-2 {
 			return false, nil
 		}
@@ -74,7 +72,7 @@ func (h *Heads) Read(ctx context.Context) (ok bool, err error) {
 
 // Row returns a row of head k, without further ids. Its vector is valid until the next Read.
 func (h *Heads) Row(k int) method.Row {
-	at := h.first + k
+	at := h.module.Prefix + k
 	return method.Row{Row: forest.Row{Vector: h.state, Skip: forest.LayerRange(0, at), To: at + 1, Want: forest.Want{Logits: true}}}
 }
 
