@@ -58,6 +58,11 @@ def missing(path):
     return not os.path.exists(path)
 
 
+def keep(path, what):
+    with open(path, "w") as f:
+        json.dump(what, f, indent=1)
+
+
 def deep(a, path):
     """Trains gopher-deep and writes its files."""
     if missing(path("gopher-deep.pt")):
@@ -66,8 +71,7 @@ def deep(a, path):
         train.main(["--out", path("gopher-deep.pt"), "--dir", a.dir, "--from", path("start.pt"), "--minutes", str(a.minutes), "--batch", "8", "--lr", "1e-3",
                     "--layer-dropout", "0.1", "--exits", EXITS, "--exit-scale", "1.5", "--checks", "7", *a.more])
     if missing(path("gopher-deep.json")):
-        with open(path("gopher-deep.json"), "w") as f:
-            json.dump(known(path), f, indent=1)
+        keep(path("gopher-deep.json"), known(path))
     if missing(path("gopher-deep.gguf")):
         with open(path("gopher-deep.json")) as f:
             export.write_gguf(torch.load(path("gopher-deep.pt"), map_location="cpu"), path("gopher-deep.gguf"), "gopher-deep", json.load(f))
@@ -110,8 +114,7 @@ def drafters(a, name, target, path):
         if missing(folder + ".gguf"):
             ask(a.grove, "convert", "--heads", "--target", target, "--type", "Q8_0", folder, folder + ".gguf")
     if missing(path(name + ".surplus.json")):
-        with open(path(name + ".surplus.json"), "w") as f:
-            json.dump(heads.main(["surplus", *given, *SURPLUS.split()]), f)
+        keep(path(name + ".surplus.json"), heads.main(["surplus", *given, *SURPLUS.split()]))
 
 
 def main(args=None):
