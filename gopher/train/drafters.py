@@ -30,21 +30,22 @@ EXITS = "2,3,4,6,9"
 DESCRIPTION = ("Deep decoder of Go source: gopher-target spread over 12 narrower layers, then trained on the Go distribution's own source with "
                "layer dropout and early exits, so that its first layers draft for all.")
 
-# Texts of a target's own, and held out: how many, the file of what they begin with, and the seed.
-TEXTS = {"train": (1536, "train.bin", 5), "held": (128, "valid.bin", 6)}
+# Texts of a target's own, and held out: the file of what they begin with, and the seed.
+TEXTS = {"train": ("train.bin", 5), "held": ("valid.bin", 6)}
+COUNTS = {"gopher-target": {"train": 1536, "held": 128}, "gopher-deep": {"train": 768, "held": 128}}
 LENGTH = 128  # tokens of a text
 
 # The states that are written of a target, and the flags of its heads.
 STATES = {"gopher-target": "1..3,final", "gopher-deep": "2,3,6,9,final"}
 HEADS = {
     "gopher-target": {
-        "medusa": "--steps 300", "hydra": "--steps 400", "eagle": "--steps 600 --soft 1", "kangaroo": "--steps 400 --exit 1",
-        "eagle3": "--steps 500 --taps 1,2,3 --ffn 512"},
+        "medusa": "--steps 800 --lr 3e-3", "hydra": "--steps 400", "eagle": "--steps 600 --soft 1", "kangaroo": "--steps 400 --exit 1",
+        "eagle3": "--steps 1200 --lr 2e-3 --taps 1,2,3 --ffn 512"},
     "gopher-deep": {
-        "medusa": "--steps 300", "hydra": "--steps 400", "eagle": "--steps 600 --soft 1", "kangaroo": "--steps 400 --exit 3",
-        "eagle3": "--steps 500 --taps 2,6,9 --tokens 2048"},
+        "medusa": "--steps 300 --lr 3e-3", "eagle": "--steps 400 --lr 2e-3 --soft 1", "hydra": "--steps 300 --lr 2e-3",
+        "kangaroo": "--steps 300 --lr 3e-3 --exit 3", "eagle3": "--steps 400 --lr 2e-3 --taps 2,6,9 --tokens 2048"},
 }
-SURPLUS = "--steps 400"
+SURPLUS = "--steps 300 --lr 3e-3"
 
 
 def ask(*what):
@@ -57,6 +58,11 @@ def missing(path):
     return not os.path.exists(path)
 
 
+def keep(path, what):
+    with open(path, "w") as f:
+        json.dump(what, f, indent=1)
+
+
 def deep(a, path):
     """Trains gopher-deep and writes its files."""
     if missing(path("gopher-deep.pt")):
@@ -65,8 +71,7 @@ def deep(a, path):
         train.main(["--out", path("gopher-deep.pt"), "--dir", a.dir, "--from", path("start.pt"), "--minutes", str(a.minutes), "--batch", "8", "--lr", "1e-3",
                     "--layer-dropout", "0.1", "--exits", EXITS, "--exit-scale", "1.5", "--checks", "7", *a.more])
     if missing(path("gopher-deep.json")):
-        with open(path("gopher-deep.json"), "w") as f:
-            json.dump(known(path), f, indent=1)
+        keep(path("gopher-deep.json"), known(path))
     if missing(path("gopher-deep.gguf")):
         with open(path("gopher-deep.json")) as f:
             export.write_gguf(torch.load(path("gopher-deep.pt"), map_location="cpu"), path("gopher-deep.gguf"), "gopher-deep", json.load(f))
@@ -88,10 +93,10 @@ def known(path):
 def states(a, name, target, path):
     """The files of states of a target's texts, by what they are for."""
     out = {}
-    for use, (n, source, seed) in TEXTS.items():
+    for use, (source, seed) in TEXTS.items():
         texts, out[use] = path(f"{name}.{use}.bin"), path(f"{name}.{use}.safetensors")
         if missing(texts):
-            sample.main([target, texts, "--texts", str(n), "--length", str(LENGTH), "--dir", a.dir, "--source", source, "--seed", str(seed)])
+            sample.main([target, texts, "--texts", str(COUNTS[name][use]), "--length", str(LENGTH), "--dir", a.dir, "--source", source, "--seed", str(seed)])
         if missing(out[use]):
             ask(a.grove, "states", "-m", target, "--ids", texts, "--length", LENGTH, "--layers", STATES[name], "--type", "f16", "--out", out[use])
     return out
@@ -101,9 +106,6 @@ def drafters(a, name, target, path):
     """The heads of a target, and the measure of what its states know."""
     files = states(a, name, target, path)
     given = ["--target", target, "--name", name, "--states", files["train"], "--held", files["held"], *a.more]
-    if missing(path(name + ".surplus.json")):
-        with open(path(name + ".surplus.json"), "w") as f:
-            json.dump(heads.main(["surplus", *given, *SURPLUS.split()]), f)
     for kind, flags in HEADS[name].items():
         folder = path(f"{name}-{kind}")
         if missing(os.path.join(folder, "config.json")):
@@ -111,6 +113,8 @@ def drafters(a, name, target, path):
             heads.main([kind, *given, "--out", folder, *flags.split()])
         if missing(folder + ".gguf"):
             ask(a.grove, "convert", "--heads", "--target", target, "--type", "Q8_0", folder, folder + ".gguf")
+    if missing(path(name + ".surplus.json")):
+        keep(path(name + ".surplus.json"), heads.main(["surplus", *given, *SURPLUS.split()]))
 
 
 def main(args=None):
