@@ -323,12 +323,14 @@ func (x *Exec) check(r *forest.Placed, vocabulary int) error {
 	if err := vocab.Check(r, vocabulary); err != nil {
 		return err
 	}
-	if r.Want.Hidden.Minus(forest.LayerRange(r.From, r.To)).Len() > 0 {
+	if r.Want.Hidden.Minus(forest.LayerRange(max(0, r.From-1), r.To)).Len() > 0 { // a resumed row has the stream behind the layer before
 		return fmt.Errorf("compute: the row at index %d wants hidden states of layers that it does not reach; it runs layers %d to %d", r.Index, r.From, r.To-1)
 	}
 	switch {
 	case x.pairs.on:
 		return x.checkPair(r, vocabulary)
+	case r.Resume != forest.Trunk && r.Want.Embedding:
+		return fmt.Errorf("compute: the row at index %d is resumed at layer %d and wants its embedding, which the row that it resumes has", r.Index, r.From)
 	case r.Resume != forest.Trunk:
 		return nil
 	case r.Vector != nil && r.Mix != nil:

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"fmt"
 	"slices"
 	"sort"
 	"strings"
@@ -48,6 +47,8 @@ type Module struct {
 	Prefix int
 	// FeedsState says that a draft's own feature is the state that its row gives, and else the stream behind the last layer.
 	FeedsState bool
+	// LayerCost is the number of layers of the target that have as many weights as one of the module, heads aside.
+	LayerCost float64
 	// Vocabulary has the target's id of each token that the module drafts, ascending; nil: all of them.
 	Vocabulary []int32
 }
@@ -94,7 +95,24 @@ func OpenModule(f *gguf.File, pool *par.Pool, target Model, o Options) (Model, e
 	case l.target == nil:
 		l.fail("%s lends no embeddings and no head, which draft modules (%s) need", target.Info().Arch, l.info.Arch)
 	}
-	return l.open(o, open)
+	m, err := l.open(o, open)
+	if err != nil {
+		return nil, err
+	}
+	heads := 0
+	for _, t := range f.Tensors {
+		if strings.HasSuffix(t.Name, "output.weight") && !strings.HasSuffix(t.Name, "attn_output.weight") {
+			heads += t.Elems()
+		}
+	}
+	m.Info().Module.LayerCost = LayerCost(l.info.Params-heads, len(l.info.Layers), target.Info())
+	return m, nil
+}
+
+// LayerCost returns how many layers of a target have as many weights as one of a module, which has so many weights in its layers.
+func LayerCost(weights, layers int, target *Info) float64 {
+	one := (target.Params - target.IdleParams - target.Vocabulary*target.Width) / max(1, len(target.Layers))
+	return float64(weights) / float64(layers) / float64(max(1, one))
 }
 
 // Target returns the description of the module's target.
@@ -210,55 +228,16 @@ func (l *Loader) ProjectionIf(name string, out, in int) (compute.Projection, boo
 	return l.Projection(name, out, in), true
 }
 
-// PredictorModule returns the i-th predictor of a model's file as a draft module, or an error where the model lends no head.
-func PredictorModule(target Model, i int) (Model, error) {
+var openPredictor func(target Lender, i int) Model
+
+// RegisterPredictors sets the function that makes a draft module of the i-th predictor of a model's file.
+func RegisterPredictors(open func(target Lender, i int) Model) { openPredictor = open }
+
+// OpenPredictor returns the i-th predictor of a model's file as a draft module; false: the model lends no head.
+func OpenPredictor(target Model, i int) (Model, bool) {
 	lender, ok := target.(Lender)
 	if !ok {
-		return nil, &LoadError{Problem: fmt.Sprintf("%s lends no embeddings and no head, which its predictors need", target.Info().Arch)}
+		return nil, false
 	}
-	of := target.Info()
-	p := &of.Predictors[i]
-	info := *of
-	info.Layers, info.Predictors, info.Exits, info.Bytes, info.Params = []kv.Layer{p.Keeps}, nil, nil, p.Bytes, 0
-	info.Mixtures = min(1, info.Mixtures)
-	info.SampleDigest, info.Identity = of.SampleDigest+"predictor", func() (string, error) {
-		id, err := of.Identity()
-		return id + " predictor", err
-	}
-	info.Module = &Module{Family: "mtp", FeedsState: true}
-	return &predictor{info: &info, p: p, lent: lender.Lend()}, nil
-}
-
-// predictor is a predictor as a module.
-type predictor struct {
-	info *Info
-	p    *Predictor
-	lent Lent
-}
-
-// Info implements [Model].
-func (m *predictor) Info() *Info { return m.info }
-
-// Forward implements [Model].
-func (m *predictor) Forward(x *compute.Exec) {
-	p, width, eps := m.p, m.info.Width, m.lent.Eps
-	table, norm, head := m.lent.Embed, m.lent.Norm, m.lent.Head
-	if p.Embed != nil {
-		table = p.Embed
-	}
-	if p.Norm.Len() > 0 {
-		norm = p.Norm
-	}
-	if p.Head != nil {
-		head = compute.Projection{Matrix: p.Head}
-	}
-	x.EmbedPairs(table, m.lent.EmbedScale, width, 0)
-	if stream, ok := x.Enter(0); ok {
-		joined := x.Join(x.RMSNorm(stream, p.EmbedNorm, eps), x.RMSNorm(x.Carried(0, width), p.StreamNorm, eps))
-		x.CopyHeads(stream, 0, x.Linear(p.Join, joined), 0, width, 1)
-		x.Leave(p.Block.Forward(x, stream))
-	}
-	if h, ok := x.Outputs(); ok {
-		x.ScaledLogits(x.RMSNorm(h, norm, eps), head, m.lent.Scale, m.lent.Softcap)
-	}
+	return openPredictor(lender, i), true
 }

@@ -32,8 +32,8 @@ func (m *Model) readModules(o Options) error {
 	if len(info.Predictors) == 0 || o.Heads == NoHeads {
 		return nil
 	}
-	p, err := model.PredictorModule(m.Model, 0)
-	if err != nil {
+	p, ok := model.OpenPredictor(m.Model, 0)
+	if !ok {
 		return nil // the model gives the same text without
 	}
 	m.Modules = append(m.Modules, &Model{Pool: m.Pool, Model: p})
@@ -93,11 +93,24 @@ func (m *Model) runModules(o Options) error {
 func (m *Model) modules() (all []*method.Module) {
 	for _, d := range m.Modules {
 		i := d.Model.Info().Module
-		of := &method.Module{Model: d.Engine.Model(), Family: i.Family, Taps: i.Taps, Heads: i.Heads, Prefix: i.Prefix, FeedsState: i.FeedsState}
+		of := &method.Module{Model: d.Engine.Model(), Family: i.Family, Taps: i.Taps, Heads: i.Heads, Prefix: i.Prefix, FeedsState: i.FeedsState, LayerCost: i.LayerCost}
 		for _, id := range i.Vocabulary {
 			of.Vocabulary = append(of.Vocabulary, token.ID(id))
 		}
 		all = append(all, of)
+	}
+	return all
+}
+
+// Heads returns the families of the draft modules, each with its name.
+func (m *Model) Heads() (all []string) {
+	for _, d := range m.Modules {
+		i := d.Model.Info()
+		if d.File == nil {
+			all = append(all, i.Module.Family+" (in the model's file)")
+		} else {
+			all = append(all, fmt.Sprintf("%s (%s)", i.Module.Family, d.Name()))
+		}
 	}
 	return all
 }

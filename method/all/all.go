@@ -3,8 +3,10 @@
 package all
 
 import (
+	_ "grove/method/heads/clover"
 	_ "grove/method/heads/eagle"
 	_ "grove/method/heads/hydra"
+	_ "grove/method/heads/kangaroo"
 	_ "grove/method/heads/medusa"
 	_ "grove/method/heads/mtp"
 	_ "grove/method/logits/goose"
@@ -18,6 +20,8 @@ import (
 	_ "grove/method/model/mirror"
 	_ "grove/method/model/pearl"
 	_ "grove/method/model/specdec"
+	_ "grove/method/self/del"
+	_ "grove/method/self/draftverify"
 	_ "grove/method/self/layerskip"
 	_ "grove/method/self/swift"
 	_ "grove/method/text/aded"

@@ -44,7 +44,7 @@ func (h *Heads) Committed(r method.Update) error {
 	for i := len(r.Rows) - 1; i >= 0; i-- {
 		if row := &r.Rows[i]; row.Accepted { // the last one: rows come parents first
 			h.at = None
-			if at := len(ids) - 2; at >= 0 && ids[at] == row.ID {
+			if at := int(row.At); at < len(ids) && ids[at] == row.ID {
 				h.state, _ = h.module.Feature(h.state[:0], row)
 				h.at = at
 			}
@@ -97,5 +97,7 @@ func (h *Heads) Room() (drafts, depth int) {
 
 // MemoryFor implements [method.Sized] for passes of so many rows at most.
 func (h *Heads) MemoryFor(rows int, _ sample.Params) method.Memory {
-	return passRoom(h.Size, rows, false)
+	r := passRoom(h.Size, rows, false)
+	r.Logits += h.memory(rows)
+	return r
 }
