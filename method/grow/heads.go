@@ -97,5 +97,7 @@ func (h *Heads) Room() (drafts, depth int) {
 
 // MemoryFor implements [method.Sized] for passes of so many rows at most.
 func (h *Heads) MemoryFor(rows int, _ sample.Params) method.Memory {
-	return passRoom(h.Size, rows, false)
+	r := passRoom(h.Size, rows, false)
+	r.Logits += h.memory(rows)
+	return r
 }

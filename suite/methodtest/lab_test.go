@@ -84,7 +84,7 @@ func (l *lab) openModules() (all []model.Model) {
 	info := l.target.Info()
 	of := synthetic.Spec{Width: info.Width, Vocab: info.Vocabulary, Layers: len(info.Layers)}
 	for _, m := range []synthetic.Module{
-		{Family: "medusa", Blocks: 1, Own: true}, {Family: "hydra", Blocks: 1, Prefix: true}, {Family: "eagle"},
+		{Family: "medusa", Blocks: 1, Own: true}, {Family: "hydra", Blocks: 1, Prefix: true}, {Family: "eagle"}, {Family: "clover"},
 		{Family: "eagle3", Taps: []int32{1, 2, 3}, Own: true}, {Family: "kangaroo"},
 	} {
 		m.Target, m.Seed = of, 5
@@ -124,6 +124,15 @@ func (l *lab) teach(family string, tensors []tensor.View, width int) {
 			last[k+1] = 1
 			put(fmt.Sprintf("blk.%d.skip.weight", k), identities(width, last...))
 		}
+	case "clover": // the cell before the layers adds the embedding: its queries and keys are the same everywhere
+		one, zero := slices.Repeat([]float32{1}, width), make([]float32, width*width)
+		for _, name := range []string{"mix.attn_q", "mix.attn_k"} {
+			put(name+".weight", zero)
+			put(name+".bias", one)
+		}
+		put("mix.attn_v.weight", identities(width, 10))
+		put("first.weight", identities(width, 1))
+		put("next.weight", identities(width, 0, 1))
 	case "eagle":
 		put("fc.weight", identities(width, 1, 0))
 	case "eagle3":

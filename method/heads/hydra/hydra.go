@@ -138,5 +138,5 @@ func (d *drafter) Draft(ctx context.Context, t *method.Tree) error {
 
 // MemoryFor implements [method.Sized].
 func (d *drafter) MemoryFor(drafts int, p sample.Params) method.Memory {
-	return d.grower.MemoryFor(drafts, p, d.Size)
+	return d.Heads.MemoryFor(max(1, min(shape.Beam, drafts)), p)
 }

@@ -157,9 +157,9 @@ func TestEdges(t *testing.T) {
 	if got := x.Draft(t, 9); got.Len() != 0 {
 		t.Errorf("%v where the module's context is full", growtest.IDs(got))
 	}
-	s.state = 140 // the trunk begins anew with the last feature
+	s.state = 140 // the trunk has begun anew, with the state of 4
 	if x.AddRan(3, of, 5); x.Draft(t, 9).Len() == 0 {
-		t.Error("no drafts behind a text longer than the module's context")
+		t.Error("no drafts behind a text that has outgrown the module's context")
 	}
 	one := script(t, 1, 0)
 	x, _ = one.text(t, sample.Params{}, 3, 4)
