@@ -7,7 +7,7 @@ import (
 	"grove/weights/gguf"
 )
 
-// Pair is the input of a row of a draft module: a token, and the feature of the token before it.
+// Pair is the input of a draft module's row: a token, and the feature of the token before it.
 type Pair struct {
 	ID      int
 	Feature []float64 // nil: what the row before gave
