@@ -25,6 +25,7 @@ type round struct {
 	draws  []nodeDraw     // made by the rule
 	dense  []float64      // a distribution
 	must   []token.ID     // forced tokens
+	extras extras
 	ready  []sample.State // that stages prepare for
 }
 
@@ -155,6 +156,7 @@ func (r *round) Place(st *step.Step) error {
 			next++
 		}
 	}
+	r.placeExtra(st, next)
 	return nil
 }
 
@@ -188,6 +190,7 @@ func (r *round) Take(st *step.Step) (done bool, err error) {
 	}
 	if err == nil {
 		s.keepRound(st)
+		r.keepExtra(st)
 	} else {
 		r.path, r.drawn, r.after = r.path[:0], r.drawn[:0], r.after[:0]
 	}

@@ -134,6 +134,9 @@ type Update struct {
 	IDs    []token.ID  // added to the text
 	Before token.ID    // the token before that of the first row; [token.None]: there is none
 	Rows   []RowResult // of the rows that the last round ran, or the prompt's where [Wants.Prompt] asks for them; parents come before children
+
+	// Extra has what the last round's extra rows of the drafter gave that followed its last accepted draft, in order; see [Tree.AddExtra].
+	Extra []ExtraResult
 }
 
 // RowResult has the outputs of one row of a round, as far as [Wants] asks for them. Slices are valid during

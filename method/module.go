@@ -10,13 +10,14 @@ import (
 // tokens and states, see [compute.Exec.EmbedPairs]. It is safe for concurrent use.
 type Module struct {
 	Model
-	Family     string     // the kind of module
-	Taps       []int      // places of the target's stream of which a feature consists, k behind the first k layers; nil: the final state
-	Heads      int        // heads, each of which is a layer that a row runs alone; 0: the module drafts token by token
-	Prefix     int        // the first so many layers, which keep keys, read the features of the text before the heads do
-	FeedsState bool       // a draft's own feature is the state that its row gives, and else the stream behind the last layer
-	LayerCost  float64    // layers of the target that take as long as one of the module
-	Vocabulary []token.ID // the target's id of each token that it drafts, ascending; nil: all of them
+	Family     string      // the kind of module
+	Taps       []int       // places of the target's stream of which a feature consists, k behind the first k layers; nil: the final state
+	Heads      int         // heads, each of which is a layer that a row runs alone; 0: the module drafts token by token
+	Prefix     int         // the first so many layers, which keep keys, read the features of the text before the heads do
+	FeedsState bool        // a draft's own feature is the state that its row gives, and else the stream behind the last layer
+	LayerCost  float64     // layers of the target that take as long as one of the module
+	Vocabulary []token.ID  // the target's id of each token that it drafts, ascending; nil: all of them
+	Vectors    [][]float32 // inputs of the target's own rows, of a module that consists of these and runs no rows
 }
 
 // Wants lists the outputs of the target's rows that the module reads as features.

@@ -51,6 +51,8 @@ type Module struct {
 	LayerCost float64
 	// Vocabulary has the target's id of each token that the module drafts, ascending; nil: all of them.
 	Vocabulary []int32
+	// Vectors are inputs of the target's own rows, of a module that consists of these.
+	Vectors [][]float32
 }
 
 // FeatureWidth returns the values of a feature of a target of a width.

@@ -62,6 +62,8 @@ type Text struct {
 	before token.ID           // the token before that of the round's first row
 	kept   []method.RowResult // of the last round, or of a prompt, for the drafters
 	store  output.Arena
+	extra  []method.ExtraResult // of the last round's extra rows, for the drafters that added them
+	extras output.Arena
 	probs  []float32
 }
 
@@ -108,7 +110,7 @@ func (x *Text) Tell(text []token.ID, prompt int) error {
 			x.commit(i, run)
 		}
 	}
-	x.told, x.kept = len(text), x.kept[:0]
+	x.told, x.kept, x.extra = len(text), x.kept[:0], x.extra[:0]
 	x.shrink()
 	return nil
 }
@@ -131,7 +133,7 @@ func (x *Text) commit(i int, run method.Update) {
 	if x.out[i] {
 		return
 	}
-	run.Rows = x.pick(run.Rows, x.layers[i])
+	run.Rows, run.Extra = x.pick(run.Rows, x.layers[i]), x.extraOf(i)
 	if !x.timed() {
 		x.drafters[i].Committed(run)
 		return
@@ -228,7 +230,8 @@ func (x *Text) askQuick(ctx context.Context) error {
 				return err
 			}
 			if timed {
-				c.ObserveTime(x.spent[i]+time.Since(start).Seconds(), timedRounds)
+				took := time.Since(start).Seconds()
+				c.ObserveTime(x.spent[i]+took+x.Plan.ExtraSeconds(x.added(int(i))), timedRounds)
 			}
 		} else if timed {
 			c.Read(x.spent[i] * timedRounds)

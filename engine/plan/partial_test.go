@@ -39,10 +39,11 @@ func TestResumed(t *testing.T) {
 				least = min(least, l)
 			}
 		}
+		p.tree = tree
 		r := p.resume(tree)
 		for n := 0; n <= tree.Len(); n++ {
 			if n > 0 {
-				r.add(&tree.Nodes()[n-1])
+				r.add(int32(n - 1))
 			}
 			want := c.Seconds(StepSize{Rows: n + 1, Depth: depth, Logits: n + 1}) - c.Seconds(StepSize{Rows: n + 1, Depth: depth})
 			for l := range layers {
@@ -60,6 +61,45 @@ func TestResumed(t *testing.T) {
 				t.Errorf("rows left at %v, %d drafts: %v s, want %v", lives, n, got, want)
 			}
 		}
+	}
+}
+
+// TestExtra: extra rows count as rows that run anew, behind the text always and behind a draft where that runs, up to as many as there is room for.
+func TestExtra(t *testing.T) {
+	c := &Cost{Rows: []int{1, 80}, Layers: []float64{10, 89}, Head: Curve{X: []int{1}, Y: []float64{0}}, Correction: []float64{1, 1}} // a row costs 1
+	p := &Planner{Layers: 10, MaxDrafts: 6}
+	p.Begin(c, 0)
+	tree := method.NewTree(8, 10)
+	tree.Reset(8, method.NewRates(1))
+	tree.Resume(method.Root, method.Live{Node: 1, Layer: 5})
+	first := tree.Add(method.Root, 1, 0, 0.9)
+	second := tree.Add(first, 2, 0, 0.9)
+	for node, n := range map[int]int{method.Root: 2, first: 1, second: 4} {
+		for range n {
+			tree.AddExtra(node, method.Root, nil, forest.Want{})
+		}
+	}
+	p.tree = tree
+	r := p.resume(tree)
+	resumed := func(rows, fresh float64) float64 { return 9 + rows - (rows-fresh)/2 }
+	for n, want := range []float64{resumed(3, 2), resumed(5, 4), resumed(7, 6)} { // 10 rows have no room
+		if n > 0 {
+			r.add(int32(n - 1))
+		}
+		if got := r.seconds(n + 1); math.Abs(got-want) > 1e-9 {
+			t.Errorf("%d drafts: %v s, want %v", n, got, want)
+		}
+	}
+	for _, step := range []struct{ chosen, room, want int }{{0, 64, 2}, {1, 64, 3}, {2, 64, 4}, {2, 3, 3}, {2, 0, 0}} {
+		p.noExtra = false
+		p.chosen = []int32{0, 1}[:step.chosen]
+		if p.LimitExtra(step.room); p.ExtraRows() != step.want {
+			t.Errorf("%+v: %d", step, p.ExtraRows())
+		}
+	}
+	p.LimitExtra(64)
+	if fewer := p.Limit(0); fewer == 0 || p.ExtraRows() != 0 || p.Limit(0) != 0 {
+		t.Errorf("limited to nothing: %d fewer, %d extra rows", fewer, p.ExtraRows())
 	}
 }
 
@@ -102,7 +142,7 @@ func (x *chained) round(tree *method.Tree) {
 	r, tokens, at := x.p.resume(tree), 1, method.Root
 	for _, c := range x.p.Chosen() {
 		n := &tree.Nodes()[c]
-		if r.add(n); tokens == int(n.Depth) && x.rng.Float64() < x.alpha {
+		if r.add(c); tokens == int(n.Depth) && x.rng.Float64() < x.alpha {
 			tokens++
 			tree.Learn(at, 1)
 			at = int(c)

@@ -9,6 +9,7 @@ import (
 	_ "grove/method/heads/kangaroo"
 	_ "grove/method/heads/medusa"
 	_ "grove/method/heads/mtp"
+	_ "grove/method/heads/ppd"
 	_ "grove/method/logits/goose"
 	_ "grove/method/logits/lookahead"
 	_ "grove/method/logits/recycle"

@@ -43,6 +43,9 @@ func (m Module) Parts() ([]gguf.KV, []tensor.View, error) {
 		m.count(&b, "exit_layer", max(1, m.Exit))
 		m.attention(&b, "blk.0.", m.Target.Width)
 		b.vector("output_norm.weight", m.Target.Width)
+	case "ppd":
+		m.count(&b, "block_count", m.Heads)
+		b.matrix("prompt.weight", m.Heads, m.Target.Width)
 	default:
 		return nil, nil, fmt.Errorf("synthetic: module %q is not known", m.Family)
 	}

@@ -85,7 +85,7 @@ func (l *lab) openModules() (all []model.Model) {
 	of := synthetic.Spec{Width: info.Width, Vocab: info.Vocabulary, Layers: len(info.Layers)}
 	for _, m := range []synthetic.Module{
 		{Family: "medusa", Blocks: 1, Own: true}, {Family: "hydra", Blocks: 1, Prefix: true}, {Family: "eagle"}, {Family: "clover"},
-		{Family: "eagle3", Taps: []int32{1, 2, 3}, Own: true}, {Family: "kangaroo"},
+		{Family: "eagle3", Taps: []int32{1, 2, 3}, Own: true}, {Family: "kangaroo"}, {Family: "ppd"},
 	} {
 		m.Target, m.Seed = of, 5
 		metadata, tensors, err := m.Parts()
@@ -135,6 +135,15 @@ func (l *lab) teach(family string, tensors []tensor.View, width int) {
 		put("next.weight", identities(width, 0, 1))
 	case "eagle":
 		put("fc.weight", identities(width, 1, 0))
+	case "ppd": // a vector does not know the token before it: each is the sum of a period's tokens, whose successors are the candidates
+		in, _ := periodic(width)
+		sum := make([]float32, width)
+		for id := 2 * period; id < 3*period; id++ {
+			for i := range sum {
+				sum[i] += in[id*width+i]
+			}
+		}
+		put("prompt.weight", slices.Concat(sum, sum, sum))
 	case "eagle3":
 		put("fc.weight", identities(width, 1, 1, 1))
 		put("output.weight", ahead(width, 2))
@@ -173,7 +182,7 @@ func (l *lab) offers(info method.Info) bool { return info.Kind != method.KindHea
 func (l *lab) heads() (all []*method.Module) {
 	for _, m := range l.modules {
 		i := m.Info().Module
-		of := &method.Module{Model: l.engineOf(m, engine.Config{Seqs: 4}).Model(), Family: i.Family, Taps: i.Taps, Heads: i.Heads, Prefix: i.Prefix, FeedsState: i.FeedsState}
+		of := &method.Module{Model: l.engineOf(m, engine.Config{Seqs: 4}).Model(), Family: i.Family, Taps: i.Taps, Heads: i.Heads, Prefix: i.Prefix, FeedsState: i.FeedsState, Vectors: i.Vectors}
 		for _, id := range i.Vocabulary {
 			of.Vocabulary = append(of.Vocabulary, token.ID(id))
 		}

@@ -122,3 +122,45 @@ func TestKangarooRefusals(t *testing.T) {
 		}
 	}
 }
+
+// TestPPD opens vectors: those of the file, and files with one fault each.
+func TestPPD(t *testing.T) {
+	pool := par.New(1)
+	defer pool.Close()
+	target := New(t, kangarooTarget.File(t), Config{}).Model
+	opened := func(change func(p *parts)) (model.Model, parts, error) {
+		var p parts
+		var err error
+		s := synthetic.Module{Family: "ppd", Target: synthetic.Spec{Width: kangarooTarget.Width, Vocab: kangarooTarget.Vocab, Layers: kangarooTarget.Layers}, Seed: 3}
+		if p.metadata, p.tensors, err = s.Parts(); err != nil {
+			t.Fatal(err)
+		}
+		change(&p)
+		m, err := model.OpenModule(p.file(t), pool, target, model.Options{})
+		return m, p, err
+	}
+	m, p, err := opened(func(*parts) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := make([]float32, 3*kangarooTarget.Width)
+	if err := tensor.Unpack(p.tensors[0].Type, want, p.tensors[0].Data); err != nil {
+		t.Fatal(err)
+	}
+	if got := slices.Concat(m.Info().Module.Vectors...); len(m.Info().Module.Vectors) != 3 || !slices.Equal(got, want) {
+		t.Errorf("%d vectors, or others than those of the file", len(m.Info().Module.Vectors))
+	}
+	for want, change := range map[string]func(p *parts){
+		"ppd.block_count is 17": func(p *parts) {
+			p.metadata = append(slices.DeleteFunc(p.metadata, func(kv gguf.KV) bool { return kv.Key == "ppd.block_count" }), gguf.KV{Key: "ppd.block_count", Value: gguf.Of(uint32(17))})
+		},
+		"prompt.weight": func(p *parts) {
+			p.tensors[0].Shape, p.tensors[0].Data = []int{2, kangarooTarget.Width}, p.tensors[0].Data[:8*kangarooTarget.Width]
+		},
+		"values are finite": func(p *parts) { copy(p.tensors[0].Data[4:], []byte{0, 0, 0xc0, 0x7f}) },
+	} {
+		if _, _, err := opened(change); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
