@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"grove/forest"
-	"grove/internal/oracle"
 	"grove/internal/par"
 	"grove/model"
 	"grove/model/synthetic"
@@ -35,7 +34,7 @@ var headSpecs = map[string]synthetic.Module{
 // heads is a draft module of a target, with random features of a text.
 type heads struct {
 	*Runner
-	oracle *oracle.Heads
+	oracle *headOracle
 	of     *model.Module
 	states [][]float32
 	ids    []token.ID // behind the states
@@ -54,11 +53,7 @@ func openHeads(t *testing.T, target, file *gguf.File, threads int) *heads {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := oracle.NewHeads(file, target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := &heads{Runner: NewFor(t, m, pool, Config{CacheType: tensor.F32, Context: 256}), oracle: o, of: m.Info().Module}
+	h := &heads{Runner: NewFor(t, m, pool, Config{CacheType: tensor.F32, Context: 256}), oracle: newHeadOracle(file, target, m.Info().Module.Family), of: m.Info().Module}
 	rng := rand.New(rand.NewPCG(5, 7))
 	h.ids = randomIDs(rng, 90, m.Info().Vocabulary)
 	for range h.ids {
