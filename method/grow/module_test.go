@@ -51,7 +51,7 @@ func newModular(t *testing.T, context int) *modular {
 	m.State = func(path []token.ID) []float32 { return []float32{float32(path[len(path)-1]), -1} }
 	next := m.Next
 	m.Next = func(path []token.ID, r forest.Row) []float32 {
-		x.look(r)
+		x.look(path, r)
 		return next(path, r)
 	}
 	x.model = &busy{Model: m}
@@ -60,9 +60,12 @@ func newModular(t *testing.T, context int) *modular {
 }
 
 // look checks a row whose logits are wanted: its feature is that of the token before it, or what the row before it gave.
-func (x *modular) look(r forest.Row) {
+func (x *modular) look(path []token.ID, r forest.Row) {
 	x.pairs++
 	at := int(r.Vector[1])
+	if at < 0 && r.Vector[0] != float32(path[len(path)-2]) {
+		x.wrong++
+	}
 	if at >= 0 && (at+1 >= len(x.ids) || x.ids[at+1] != r.ID || float32(x.ids[at]) != r.Vector[0] || at != len(x.ids)-2) {
 		x.wrong++
 	}
