@@ -52,6 +52,8 @@ func TestHeads(t *testing.T) {
 	path, heads, beside := filepath.Join(dir, "m.gguf"), filepath.Join(dir, "h.gguf"), filepath.Join(dir, "m.heads.gguf")
 	writeModel(t, path, target)
 	writeHeads(t, heads, synthetic.Module{Family: "medusa", Target: target, Blocks: 1})
+	clover := filepath.Join(dir, "c.gguf")
+	writeHeads(t, clover, synthetic.Module{Family: "clover", Target: target})
 	open := func(o Options) []string {
 		t.Helper()
 		f, err := OpenFile(path)
@@ -76,6 +78,7 @@ func TestHeads(t *testing.T) {
 		{"by name", false, heads, []string{"medusa (random medusa, seed 0)"}},
 		{"beside the model", true, "", []string{"eagle (random eagle, seed 0)"}},
 		{"by name, others beside", true, heads, []string{"medusa (random medusa, seed 0)"}},
+		{"of a family without published layouts", false, clover, []string{"clover (random clover, seed 0)"}},
 		{"off", true, NoHeads, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -21,6 +21,9 @@ import (
 // presented are the families that can be read, and how each presents its tensors.
 var presented = map[string]func(*builder){"medusa": medusa, "hydra": hydra, "eagle": eagle, "eagle3": eagle3, "kangaroo": kangaroo}
 
+// native are families that grove drafts with from files of GGUF, and whose published layouts it does not read.
+var native = map[string]bool{"clover": true, "ppd": true}
+
 // Families returns the names of the families, which are architectures of GGUF, sorted.
 func Families() []string { return []string{"eagle", "eagle3", "hydra", "kangaroo", "medusa"} }
 
@@ -61,6 +64,8 @@ func openGGUF(path string) (*gguf.File, error) {
 	arch, _, err := f.String("general.architecture")
 	switch {
 	case err != nil:
+	case native[arch]:
+		return f, nil
 	case refused[arch] != "":
 		err = noDrafter(path, arch)
 	case presented[arch] == nil:
