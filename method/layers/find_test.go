@@ -50,6 +50,21 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// TestFindDraws: each token of a text is drawn by random numbers of its own.
+func TestFindDraws(t *testing.T) {
+	m := growtest.Table(vocabulary, func(int, int) float64 { return 0 })
+	if _, err := Find(t.Context(), m, Units(4), 1, 1, func(int, int) {}); err != nil {
+		t.Fatal(err)
+	}
+	drawn := map[token.ID]bool{}
+	for _, id := range m.Ran {
+		drawn[id] = true
+	}
+	if len(drawn) < vocabulary/2 {
+		t.Errorf("%d of %d tokens are drawn where all are equally likely", len(drawn), vocabulary)
+	}
+}
+
 // TestFindSmall: models of few layers or of small steps have fewer sets to try; where a step has no place for a trial that is an error.
 func TestFindSmall(t *testing.T) {
 	for rows, fits := range map[int]bool{2: false, 3: true, 4: true, 16: true} {

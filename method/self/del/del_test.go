@@ -157,6 +157,8 @@ func TestShadows(t *testing.T) {
 		model := exiting(6, func(int) float64 { return 1 })
 		m := opened(t, "del:depth=4", model)
 		x := newText(t, m, model, temperature)
+		heads := 0
+		x.trunk.Head = func(stream []float32) []float32 { heads++; return model.Head(stream) }
 		for round := range 2 {
 			if drafts, accepted := x.round(t); drafts != accepted || drafts < 3 {
 				t.Errorf("temperature %v: %d of %d drafts are accepted", temperature, accepted, drafts)
@@ -164,6 +166,9 @@ func TestShadows(t *testing.T) {
 			if round == 0 && m.Share(0) != 0 {
 				t.Error("the share of an exit that has not drafted is known at once")
 			}
+		}
+		if want := 3 * 4; heads != want { // positions of the trial, which the fourth exit makes, and exits before its own
+			t.Errorf("temperature %v: %d shadows, want %d", temperature, heads, want)
 		}
 		for i := range 4 {
 			if got := m.Share(i); got != 1 {
@@ -184,8 +189,13 @@ func TestMismatch(t *testing.T) {
 		}
 	}
 	d := x.Drafter.(*drafter)
-	if m.Share(0) != 0 || d.shadows.told > 1 {
-		t.Errorf("share %v, %d positions", m.Share(0), d.shadows.told)
+	if m.Share(0) != 0 {
+		t.Errorf("share %v", m.Share(0))
+	}
+	d.asked, x.trunk.Trunk = 0, slices.Clone(x.IDs()[:len(x.IDs())-1])
+	first := growtest.IDs(x.Draft(t, 5))[0]
+	if x.Add((first+1)%vocabulary, 1, 2, 3); d.shadows.told != 1 {
+		t.Errorf("%d positions teach something behind a first draft that was rejected, want 1", d.shadows.told)
 	}
 }
 

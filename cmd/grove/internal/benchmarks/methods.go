@@ -43,7 +43,7 @@ type methodsCommand struct {
 	tasks
 
 	Eager     bool              `help:"Run every draft of a method, whether it pays on this machine or not."`
-	At        map[string]string `placeholder:"SHAPE=FILE" help:"Predict the speed-up at the cost of a larger model: a shape of grove bench make, and the cost of its steps as grove tune --json writes it; may be repeated."`
+	CostOf    map[string]string `placeholder:"SHAPE=FILE" help:"Predict the speed-up at the cost of a larger model: a shape of grove bench make, and the cost of its steps as grove tune --json writes it; may be repeated."`
 	Replay    bool              `help:"Score methods that draft from text on the recorded answers (output), without the model."`
 	CostModel string            `placeholder:"FILE" help:"With --replay: the model whose steps give the cost; without it, the model of --model."`
 	Cost      string            `placeholder:"FILE" help:"With --replay: the cost of steps, as grove tune --json writes it; the same figures on any machine but for the time to draft."`
@@ -57,10 +57,10 @@ func (c *methodsCommand) Run() (err error) {
 	if c.Cost != "" && (!c.Replay || c.CostModel != "") {
 		return exit.With(exit.CodeUsage, errors.New("--cost is the cost of steps for --replay; it takes the place of --cost-model"))
 	}
-	if c.Replay && (c.Eager || len(c.At) > 0) {
-		return exit.With(exit.CodeUsage, errors.New("--eager and --at are of rounds that a model runs; a replay runs none"))
+	if c.Replay && (c.Eager || len(c.CostOf) > 0) {
+		return exit.With(exit.CodeUsage, errors.New("--eager and --cost-of are of rounds that a model runs; a replay runs none"))
 	}
-	shapes, err := shapes(c.At)
+	shapes, err := shapes(c.CostOf)
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func shapes(at map[string]string) (all []predict.Shape, err error) {
 	for _, name := range slices.Sorted(maps.Keys(at)) {
 		s, err := synthetic.Named(name, tensor.F32)
 		if err != nil {
-			return nil, exit.With(exit.CodeUsage, fmt.Errorf("--at: %w", err))
+			return nil, exit.With(exit.CodeUsage, fmt.Errorf("--cost-of: %w", err))
 		}
 		cost, err := readCost(at[name])
 		if err != nil {
