@@ -30,9 +30,10 @@ EXITS = "2,3,4,6,9"
 DESCRIPTION = ("Deep decoder of Go source: gopher-target spread over 12 narrower layers, then trained on the Go distribution's own source with "
                "layer dropout and early exits, so that its first layers draft for all.")
 
-# Texts of a target's own, and held out: the file of what they begin with, and the seed.
+# Texts that are learned from, and held out: the file of what they begin with, and the seed. The deep gopher writes what is held out itself; it learns its
+# own distributions on texts of gopher-target, which is faster and was trained on the same.
 TEXTS = {"train": ("train.bin", 5), "held": ("valid.bin", 6)}
-COUNTS = {"gopher-target": {"train": 1536, "held": 128}, "gopher-deep": {"train": 768, "held": 128}}
+COUNTS = {"gopher-target": {"train": 1536, "held": 128}, "gopher-deep": {"train": 1024, "held": 128}}
 LENGTH = 128  # tokens of a text
 
 # The states that are written of a target, and the flags of its heads.
@@ -96,7 +97,7 @@ def states(a, name, target, path):
     for use, (source, seed) in TEXTS.items():
         texts, out[use] = path(f"{name}.{use}.bin"), path(f"{name}.{use}.safetensors")
         if missing(texts):
-            sample.main([target, texts, "--texts", str(COUNTS[name][use]), "--length", str(LENGTH), "--dir", a.dir, "--source", source, "--seed", str(seed)])
+            sample.main([TARGET if use == "train" else target, texts, "--texts", str(COUNTS[name][use]), "--length", str(LENGTH), "--dir", a.dir, "--source", source, "--seed", str(seed)])
         if missing(out[use]):
             ask(a.grove, "states", "-m", target, "--ids", texts, "--length", LENGTH, "--layers", STATES[name], "--type", "f16", "--out", out[use])
     return out
@@ -105,7 +106,7 @@ def states(a, name, target, path):
 def drafters(a, name, target, path):
     """The heads of a target, and the measure of what its states know."""
     files = states(a, name, target, path)
-    given = ["--target", target, "--name", name, "--states", files["train"], "--held", files["held"], *a.more]
+    given = ["--target", target, "--name", name, "--states", files["train"], "--held", files["held"], "--writer", "gopher-target", *a.more]
     for kind, flags in HEADS[name].items():
         folder = path(f"{name}-{kind}")
         if missing(os.path.join(folder, "config.json")):

@@ -229,6 +229,7 @@ def parser():
         p.add_argument("--" + name, required=True)
     p.add_argument("--out", help="folder of the head")
     p.add_argument("--name", help="the target's name in the head's files; without it, that of its file")
+    p.add_argument("--writer", help="the model that wrote the texts, where it is not the target")
     budget = p.add_mutually_exclusive_group(required=True)
     budget.add_argument("--minutes", type=train.positive)
     budget.add_argument("--steps", type=train.count)
@@ -286,7 +287,7 @@ def main(args=None):
     print(sum(x.numel() for x in net.parameters()), "parameters; before:", json.dumps(before), flush=True)
     steps, minutes = fit(net, target, states, a)
     after = figures(net, target, held)
-    known = dict(data=f"{len(states.at)} texts of {a.length} tokens that {a.name} wrote, {len(held.at)} more held out", seed=a.seed, steps=steps,
+    known = dict(data=f"{len(states.at)} texts of {a.length} tokens that {a.writer or a.name} wrote, {len(held.at)} of {a.name} held out", seed=a.seed, steps=steps,
                  minutes=round(minutes, 1), batch=a.batch, labels=a.labels, **{n: getattr(a, n) for n in KINDS[a.kind]},
                  parameters=sum(x.numel() for x in net.parameters()), figures=after, figures_before=before)
     publish(net, a, target, states, known)
