@@ -10,6 +10,7 @@ import (
 	"grove/internal/par"
 	"grove/kv"
 	"grove/weights/gguf"
+	"grove/weights/tensor"
 )
 
 // Lent holds the embeddings, the final norm and the head that a target lends to the modules that draft for it. The matrices are the target's own, not copies. It is read-only.
@@ -49,6 +50,25 @@ type Module struct {
 	FeedsState bool
 	// Vocabulary has the target's id of each token that the module drafts, ascending; nil: all of them.
 	Vocabulary []int32
+	// Block says how a module drafts a block of tokens in one pass; nil: it does not.
+	Block *ModuleBlock
+}
+
+// ModuleBlock describes the passes of a module that drafts a block of tokens at a time. Rows with a feature and no output, the context, are the text's. Behind them
+// hangs a path of rows without a feature: the text's last token, unless True, and mask tokens. Each gives the logits of one token.
+type ModuleBlock struct {
+	Size int   // rows of a block, the text's last token among them
+	Mask int32 // the mask token
+	// Own says that a row gives the logits of the token at its own place, so that the first row gives none; else of the one behind it.
+	Own bool
+	// Sees says that rows of a block see its later ones.
+	Sees bool
+	// True says that the first row of the block is the last one of the context, which gives logits.
+	True bool
+	// Order says that the last layer is for rows that run it alone: one of a token gives what it adds to the logits behind it. With the state of the block's row as
+	// its vector, the state that it gives has, at place Trust, how likely the draft that follows is to be accepted, as a logit; Trust is 0 where it has not.
+	Order bool
+	Trust int
 }
 
 // FeatureWidth returns the values of a feature of a target of a width.
@@ -147,16 +167,51 @@ func (l *Loader) Taps(n int, other []int) []int {
 	if !ok {
 		taps = other
 	}
-	layers := len(l.Target().Layers)
 	if l.err == nil && len(taps) != n {
 		l.fail("%s has %d values; the module reads %d", l.key(name), len(taps), n)
 	}
+	l.checkTaps(name, taps, 1)
+	return taps
+}
+
+// LayerTaps is [Loader.Taps] of a module that reads 1 to most places, of a name: first is the number that stands for the stream behind the first layer.
+func (l *Loader) LayerTaps(name string, first, most int) []int {
+	taps, _, err := l.file.Ints(l.key(name))
+	if err != nil {
+		l.wrap(err)
+	}
+	if l.err == nil && (len(taps) < 1 || len(taps) > most) {
+		l.fail("%s has %d values; the module reads 1 to %d places of the target's stream", l.key(name), len(taps), most)
+	}
+	l.checkTaps(name, taps, first)
+	out := make([]int, len(taps))
 	for i, t := range taps {
-		if t < 1 || t > layers || slices.Contains(taps[:i], t) {
-			l.fail("value %d of %s is %d; taps are distinct, from 1 to %d, the target's layers", i, l.key(name), t, layers)
+		out[i] = t - first + 1
+	}
+	return out
+}
+
+// checkTaps refuses taps that are not distinct layers of the target, of which the first has a number.
+func (l *Loader) checkTaps(name string, taps []int, first int) {
+	last := len(l.Target().Layers) + first - 1
+	for i, t := range taps {
+		if t < first || t > last || slices.Contains(taps[:i], t) {
+			l.fail("value %d of %s is %d; taps are distinct, from %d to %d by the target's layers", i, l.key(name), t, first, last)
 		}
 	}
-	return taps
+}
+
+// Columns returns the columns of a matrix that the file has, at most so many.
+func (l *Loader) Columns(name string, most int) int {
+	v, ok := l.file.Tensor(name)
+	n := 0
+	if ok && len(v.Shape) == 2 {
+		n = v.Shape[1]
+	}
+	if n < 1 || n > most {
+		l.fail("%s has the shape %v; it must be a matrix of 1 to %d columns", tensor.Label(name), v.Shape, most)
+	}
+	return n
 }
 
 // DraftVocabulary reads the target's ids of the tokens that a module drafts; nil where the file names none.
