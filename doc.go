@@ -34,7 +34,7 @@
 // # Embeddings, logits, tokens
 //
 // [Model.Embed] returns the vector of a text, [Model.EmbedTokens] a vector for each token. [Model.Logits] and
-// [Model.Logprobs] return a row for each token of a text. [Model.Tokenize] and [Model.Detokenize] convert between
+// [Model.Logprobs] return a row for each token of a text, [Model.States] the streams behind chosen layers. [Model.Tokenize] and [Model.Detokenize] convert between
 // text and ids.
 //
 // # Adapters

@@ -253,9 +253,10 @@ type Info struct {
 	WeightBytes    int // memory that the weights take
 	CacheBytes     int // memory that the cache can come to use
 
-	Draft    string // the draft model's name, and how its tokens become the model's; "": there is none
-	Middle   string // the middle model's name; "": there is none
-	Sampling Advice // what the model's file recommends
+	Draft    string   // the draft model's name, and how its tokens become the model's; "": there is none
+	Middle   string   // the middle model's name; "": there is none
+	Heads    []string // the families of heads and draft modules that draft for the model, each with its name
+	Sampling Advice   // what the model's file recommends
 
 	Drafting   DraftSize  // how large drafting may be
 	DraftBytes DraftBytes // what it takes besides weights and the rounds of texts, which [Stats] has
@@ -282,7 +283,7 @@ func (m *Model) Info() Info {
 	return Info{
 		Drafting: drafting, DraftBytes: bytes,
 		Name: i.Name, Arch: i.Arch, SampleDigest: i.SampleDigest, Context: m.engine.Context(), TrainedContext: i.Context, Vocabulary: i.Vocabulary, Width: i.Width, Layers: len(i.Layers), Encoder: i.Embeds(), EncoderDecoder: i.Source != nil,
-		Threads: m.resident.Pool.Threads(), Parallel: seqs, Queue: queue, WeightBytes: i.Bytes, CacheBytes: m.engine.CacheBytes(), Draft: draft, Middle: middle, Sampling: m.advice,
+		Threads: m.resident.Pool.Threads(), Parallel: seqs, Queue: queue, WeightBytes: i.Bytes, CacheBytes: m.engine.CacheBytes(), Draft: draft, Middle: middle, Heads: m.resident.Heads(), Sampling: m.advice,
 	}
 }
 

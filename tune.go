@@ -53,6 +53,19 @@ func (m *Model) Prime(ctx context.Context, n int, told func(done, all int)) (Pri
 	return m.resident.Prime(ctx, n, told)
 }
 
+// LayerSet describes the layers that [Model.SearchLayers] found.
+type LayerSet = resident.LayerSet
+
+// SearchLayers searches the layers that the method draft-verify passes over, in so many trials of 32 tokens each, and writes them to the user's cache
+// directory: the method begins with them where the model is opened later. told is told the progress, in tokens. It changes the speed alone.
+// Errors: an [*OptionError] for trials out of range, [ErrBusy], ctx's, the model's.
+func (m *Model) SearchLayers(ctx context.Context, trials int, told func(done, all int)) (LayerSet, error) {
+	if err := m.generates(); err != nil {
+		return LayerSet{}, err
+	}
+	return m.resident.SearchLayers(ctx, trials, told)
+}
+
 // Cost returns the cost of steps as it is known now; nil: it was never measured.
 func (m *Model) Cost() *Cost { return m.engine.Cost() }
 

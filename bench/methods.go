@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"text/tabwriter"
 
 	"grove"
+	"grove/bench/predict"
 	"grove/engine"
-	"grove/engine/plan"
 	"grove/internal/stat"
 	"grove/method"
 	"grove/text/token"
@@ -23,6 +24,9 @@ type MethodsOptions struct {
 	Tokens   int      // limit of an answer, where the task has none
 	Sampling grove.Sampling
 	Seed     uint64
+
+	// At are larger models at whose cost the rounds are predicted.
+	At []predict.Shape
 
 	// LeftOut, where it is not nil, gets the methods whose needs the models do not meet. They are left out.
 	LeftOut func(method string, err error)
@@ -45,7 +49,12 @@ type MethodFigures struct {
 	Different int              `json:"different_answers"`
 	First     string           `json:"first_difference,omitempty"`
 	Replay    bool             `json:"replay,omitempty"`
+	Passes    float64          `json:"drafting_passes_per_step"`
 	Rounds    grove.DraftBytes `json:"round_bytes"` // what the rounds of a text take at most
+
+	// Predicted is the speed-up at the cost of other models, by their names: that of the best number of drafts in hindsight, if as many of
+	// them are accepted there.
+	Predicted map[string]float64 `json:"predicted_speed_up,omitempty"`
 
 	// Error is the share of the tokens that plain decoding would not have drawn behind the same text: of a lossy rule, at
 	// temperature 0.
@@ -134,7 +143,19 @@ func CompareMethods(ctx context.Context, m *grove.Model, prompts []Prompt, o Met
 		}
 		progress.show(i+1, len(prompts))
 	}
-	return b.figures(m.Cost()), nil
+	figures := b.figures(m.Cost())
+	for i := range figures {
+		if f := &figures[i]; len(o.At) > 0 && predictable(f.Method) {
+			f.Predicted = predict.At(o.At, b.tallies[[2]string{f.Method, f.Category}].spec)
+		}
+	}
+	return figures, nil
+}
+
+// predictable reports whether the passes of a list of methods are those of the target and of modules: the cost of a draft model is not known elsewhere.
+func predictable(list string) bool {
+	infos, auto, err := method.Parse(list)
+	return err == nil && !auto && !slices.ContainsFunc(infos, func(i method.Info) bool { return i.Kind == method.KindModel })
 }
 
 // result is an answer and its statistics.
@@ -242,31 +263,19 @@ func (f *MethodFigures) speculation(s engine.SpecStats, c *grove.Cost, depth int
 	f.Accepted = stat.Ratio(float64(s.Tokens), float64(s.Rounds))
 	f.Rows = stat.Ratio(float64(s.Rounds+s.Drafted), float64(s.Tokens))
 	f.Drafting = stat.Ratio(s.Drafting.Seconds(), (s.Drafting + s.Stepping).Seconds())
-	f.Bound = hindsight(s, c, depth)
-}
-
-// hindsight returns the speed-up of the best fixed number n of draft tokens a step, given how often the draft tokens of each
-// place were accepted: the largest E(n) T(1) / (T(1+n) + drafting), where E(n) is the mean number of tokens a step; 1 for
-// n = 0.
-func hindsight(s engine.SpecStats, c *grove.Cost, depth int) float64 {
-	best := 1.0
-	if s.Rounds == 0 || c == nil {
-		return best
-	}
-	drafting := s.Drafting.Seconds() / float64(s.Rounds)
-	expected := 1.0
-	one := c.Seconds(plan.StepSize{Rows: 1, Depth: depth, Logits: 1})
-	for n := 1; n <= len(s.AcceptedByRank); n++ {
-		expected += float64(s.AcceptedByRank[n-1]) / float64(s.Rounds)
-		best = max(best, expected*one/(c.Seconds(plan.StepSize{Rows: n + 1, Depth: depth, Logits: n + 1})+drafting))
-	}
-	return best
+	f.Passes = stat.Ratio(float64(s.Ran.Passes), float64(s.Rounds))
+	f.Bound = predict.Hindsight(s, c, depth, s.Drafting.Seconds()/float64(max(1, s.Rounds)))
 }
 
 // WriteMethods writes figures as a table.
 func WriteMethods(w io.Writer, figures []MethodFigures) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "method\tcategory\ttasks\ttokens\tplain t/s\tt/s\tspeed-up\taccepted\trows/token\tdrafting\tbound\tequal\t")
+	shapes := shapesOf(figures)
+	fmt.Fprint(tw, "method\tcategory\ttasks\ttokens\tplain t/s\tt/s\tspeed-up\taccepted\trows/token\tpasses\tdrafting\tbound\t")
+	for _, name := range shapes {
+		fmt.Fprintf(tw, "at %s\t", name)
+	}
+	fmt.Fprintln(tw, "equal\t")
 	for _, f := range figures {
 		equal := "yes"
 		switch {
@@ -277,8 +286,27 @@ func WriteMethods(w io.Writer, figures []MethodFigures) error {
 		case f.Different > 0:
 			equal = fmt.Sprintf("%d differ", f.Different)
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%.1f\t%.1f\t%.2f\t%.2f\t%.2f\t%.1f%%\t%.2f\t%s\t\n", f.Method, f.Category, f.Tasks, f.Tokens,
-			f.Plain, f.Rate, f.SpeedUp, f.Accepted, f.Rows, 100*f.Drafting, f.Bound, equal)
+		fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%.1f\t%.1f\t%.2f\t%.2f\t%.2f\t%.1f\t%.1f%%\t%.2f\t", f.Method, f.Category, f.Tasks, f.Tokens,
+			f.Plain, f.Rate, f.SpeedUp, f.Accepted, f.Rows, f.Passes, 100*f.Drafting, f.Bound)
+		for _, name := range shapes {
+			if x, ok := f.Predicted[name]; ok {
+				fmt.Fprintf(tw, "%.2f\t", x)
+			} else {
+				fmt.Fprint(tw, "-\t")
+			}
+		}
+		fmt.Fprintf(tw, "%s\t\n", equal)
 	}
 	return tw.Flush()
+}
+
+// shapesOf returns the names of the models at whose cost figures are predicted, sorted.
+func shapesOf(figures []MethodFigures) []string {
+	names := map[string]bool{}
+	for _, f := range figures {
+		for name := range f.Predicted {
+			names[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
 }

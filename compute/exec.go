@@ -203,14 +203,14 @@ func tailOf(layers []kv.Layer) int {
 	return n
 }
 
-// idle reports whether nothing is made of a row's stream behind the layers that keep something.
-func (x *Exec) idle(r *forest.Placed) bool {
-	return r.To == x.Cache.Forest.Layers() && !r.Want.Output() && r.Want.Hidden.Len() == 0
+// idle reports whether nothing is made of a row's stream from a layer on, behind the layers that keep something.
+func (x *Exec) idle(r *forest.Placed, layer int) bool {
+	return layer >= x.tail && r.To == x.Cache.Forest.Layers() && !r.Want.Output() && r.Want.Hidden.Minus(forest.LayerRange(0, layer)).Len() == 0
 }
 
 // Enter begins a layer and returns the residual stream of the rows that run it, which operations may change
 // in place. It returns false where no row runs the layer, the step has failed, or its context has ended.
-// Rows whose outputs nobody wants, as those of a prompt, run the last layers only as far as these keep something.
+// Rows whose outputs nobody wants, as those of a prompt, run the last layers only as far as these keep something, or as their stream is wanted.
 func (x *Exec) Enter(layer int) (Buf, bool) {
 	if x.err == nil && x.ctx.Err() != nil {
 		x.fail(x.ctx.Err())
@@ -222,7 +222,7 @@ func (x *Exec) Enter(layer int) (Buf, bool) {
 	rows := x.Step.Rows()
 	x.active = x.active[:0]
 	for i := range rows {
-		if rows[i].Run.Has(layer) && (layer < x.tail || !x.idle(&rows[i])) {
+		if rows[i].Run.Has(layer) && !x.idle(&rows[i], layer) {
 			x.active = append(x.active, int32(i))
 		}
 	}
@@ -323,12 +323,14 @@ func (x *Exec) check(r *forest.Placed, vocabulary int) error {
 	if err := vocab.Check(r, vocabulary); err != nil {
 		return err
 	}
-	if r.Want.Hidden.Minus(forest.LayerRange(r.From, r.To)).Len() > 0 {
+	if r.Want.Hidden.Minus(forest.LayerRange(max(0, r.From-1), r.To)).Len() > 0 { // a resumed row has the stream behind the layer before
 		return fmt.Errorf("compute: the row at index %d wants hidden states of layers that it does not reach; it runs layers %d to %d", r.Index, r.From, r.To-1)
 	}
 	switch {
 	case x.pairs.on:
 		return x.checkPair(r, vocabulary)
+	case r.Resume != forest.Trunk && r.Want.Embedding:
+		return fmt.Errorf("compute: the row at index %d is resumed at layer %d and wants its embedding, which the row that it resumes has", r.Index, r.From)
 	case r.Resume != forest.Trunk:
 		return nil
 	case r.Vector != nil && r.Mix != nil:

@@ -108,6 +108,24 @@ func TestInputChecks(t *testing.T) {
 	}
 }
 
+// TestResumedEmbedding resumes a row, which has no embedding to give.
+func TestResumedEmbedding(t *testing.T) {
+	r := modeltest.New(t, modeltest.Spec{Context: 512}.File(t), modeltest.Config{})
+	s := r.Cache.NewSeq("")
+	n := r.Add(forest.Row{Seq: s, ID: 3, To: 1, Want: forest.Want{Embedding: true}})
+	r.Forward()
+	if got := r.Exec.Result(0).Hidden; len(got) != 1 || len(got[0]) != 64 {
+		t.Errorf("%d states of a row that stops early, want its embedding", len(got))
+	}
+	if _, err := r.Exec.Step.Add(forest.Row{Seq: s, Resume: n, From: 1, Want: forest.Want{Embedding: true}}); err != nil {
+		t.Fatal(err)
+	}
+	const want = "compute: the row at index 0 is resumed at layer 1 and wants its embedding, which the row that it resumes has"
+	if err := r.Exec.Run(t.Context(), r.Model.Forward); err == nil || err.Error() != want {
+		t.Errorf("%v; want %s", err, want)
+	}
+}
+
 // TestPositionChecks shifts a row of a model with 13 learned positions to the last one, and out of them.
 func TestPositionChecks(t *testing.T) {
 	r := modeltest.New(t, modeltest.Spec{Arch: "gpt2", Context: 13}.File(t), modeltest.Config{})

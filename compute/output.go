@@ -153,7 +153,7 @@ func (x *Exec) captureInit() {
 	rows := x.Step.Rows()
 	n := 0
 	for i := range rows {
-		n += rows[i].Want.Hidden.Len()
+		n += rows[i].Want.Streams()
 	}
 	x.hiddenOut = grow(x.hiddenOut, n*x.width)[:0]
 	for i := range rows {
@@ -162,14 +162,11 @@ func (x *Exec) captureInit() {
 	}
 }
 
-// capture copies the stream after a layer for the rows that want it.
+// capture copies the stream after a layer, or with -1 the embeddings, for the rows that want it.
 func (x *Exec) capture(layer int) {
-	if layer < 0 {
-		return
-	}
 	rows := x.Step.Rows()
 	for i := range rows {
-		if !rows[i].Want.Hidden.Has(layer) {
+		if !rows[i].Want.Stream(layer) {
 			continue
 		}
 		at := len(x.hiddenOut)

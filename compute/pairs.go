@@ -102,7 +102,7 @@ func (x *Exec) Only(layer int, vectors bool) (Buf, bool) {
 }
 
 // LogitsByLayer ends a step of a model whose rows end with several layers, each of which has a head of its own: heads[k] is that of
-// the rows whose last layer is k. It reads as many of a row's values as it has. It is [Exec.Logits] otherwise.
+// the rows whose last layer is k. It reads as many of a row's values as it has; a layer that no row with logits ends with needs none. It is [Exec.Logits] otherwise.
 func (x *Exec) LogitsByLayer(a Buf, heads []Projection) {
 	x.reportStates(a)
 	if x.heads == 0 || x.err != nil {

@@ -673,6 +673,44 @@ func TestLent(t *testing.T) {
 	}
 }
 
+// TestStreams: the streams that a row had behind its layers, as the vectors of rows that pass over all layers, give the logits of rows that stop
+// there, bit for bit, beside a row that runs layers.
+func TestStreams(t *testing.T) {
+	b := deep(t)
+	d := func() *drafter {
+		return &drafter{draft: func(d *drafter, tree *method.Tree) {
+			ctx, last, head := context.Background(), d.h.Last(0), forest.Want{Logits: true}
+			got, err := d.own.Grow(ctx, []method.Row{{Row: forest.Row{ID: last, To: 3, Want: forest.Want{Logits: true, Hidden: forest.LayerRange(0, 2)}}}})
+			if errors.Is(err, method.ErrPreempted) {
+				return
+			}
+			if err != nil {
+				panic(err)
+			}
+			rows := []method.Row{{Row: forest.Row{ID: last, Want: head}}}
+			for _, stream := range got[0].Hidden {
+				rows = append(rows, method.Row{Row: forest.Row{Vector: slices.Clone(stream), Skip: forest.LayerRange(0, 4), Want: head}})
+			}
+			for to := range 2 {
+				rows = append(rows, method.Row{Row: forest.Row{ID: last, To: to + 1, Want: head}})
+			}
+			if got, err = d.own.Grow(ctx, rows); err != nil {
+				panic(err)
+			}
+			if len(got) != 5 || !slices.Equal(got[1].Logits, got[3].Logits) || !slices.Equal(got[2].Logits, got[4].Logits) || slices.Equal(got[1].Logits, got[2].Logits) {
+				panic("the head gives other logits behind the streams")
+			}
+			if err := d.own.Drop(); err != nil {
+				panic(err)
+			}
+			copies(d, tree)
+		}}
+	}
+	if st := among(t, b, d, true); st.Accepted < 20 {
+		t.Errorf("%d drafts accepted", st.Accepted)
+	}
+}
+
 // TestPassesThatDoNotPay: a method that takes passes and is never right is asked in a few rounds of a text, and then seldom.
 func TestPassesThatDoNotPay(t *testing.T) {
 	b := deep(t)

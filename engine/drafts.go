@@ -158,6 +158,7 @@ func (s *Sequence) SpecStats() SpecStats {
 func (s *Sequence) draft(ctx context.Context) error {
 	sp, e := s.drafts, s.e
 	start := time.Now()
+	s.round.disown()
 	if err := sp.Tell(s.seen()); err != nil {
 		return err
 	}
@@ -182,16 +183,35 @@ func (s *Sequence) draft(ctx context.Context) error {
 	return nil
 }
 
-// keepPrompt keeps what the rows of a prompt gave, where a drafter wants it.
-func (s *Sequence) keepPrompt(st *step.Step, rows int) {
+// keepPrompt keeps what the rows of a prompt from a place on gave, where a drafter wants it.
+func (s *Sequence) keepPrompt(st *step.Step, at, rows int) {
 	sp := s.drafts
-	w := sp.Wants.Prompt
-	if w.Top == 0 && !w.State && !w.Logits && w.Hidden.Len() == 0 {
+	if !sp.Wants.OfPrompt() {
 		return
 	}
-	for i := range rows {
-		sp.Keep(st.Result(i), method.RowResult{ID: st.Placed(i).ID, Parent: int32(len(sp.Kept())) - 1, Node: method.Root, Accepted: true})
+	from := max(0, s.wantsFrom()-at)
+	sp.Expect(len(s.text) - at - from)
+	for i := from; i < rows; i++ {
+		sp.Keep(st.Result(i), method.RowResult{
+			ID: st.Placed(i).ID, At: s.place(at + i), Parent: int32(len(sp.Kept())) - 1, Node: method.Root, Accepted: true,
+		})
 	}
+}
+
+// wantsFrom returns the place of the first token of the text whose row gives what drafters want of a prompt.
+func (s *Sequence) wantsFrom() int {
+	if n := s.drafts.Wants.Last; n > 0 {
+		return max(0, len(s.text)-n)
+	}
+	return 0
+}
+
+// place returns the place of a token of the text for drafters, which see a source before it.
+func (s *Sequence) place(at int) int32 {
+	if src := s.trunk.Source; src != nil {
+		at += len(src.IDs)
+	}
+	return int32(at)
 }
 
 // keepRound keeps what the rows of a round gave, and the processed distributions behind them, where a drafter wants it.
@@ -206,13 +226,14 @@ func (s *Sequence) keepRound(st *step.Step) {
 		before = s.text[n-2]
 	}
 	sp.Clear(before)
-	root := method.RowResult{ID: s.text[len(s.text)-1], Parent: -1, Node: method.Root, Accepted: true}
+	last := len(s.text) - 1
+	root := method.RowResult{ID: s.text[last], At: s.place(last), Parent: -1, Node: method.Root, Accepted: true}
 	s.keepRow(st, 0, method.Root, root)
 	for _, c := range sp.Plan.Chosen() {
 		if sp.Rows[c] == 0 {
 			continue
 		}
-		r := method.RowResult{ID: nodes[c].ID, Node: c}
+		r := method.RowResult{ID: nodes[c].ID, At: s.place(last + int(nodes[c].Depth)), Node: c}
 		if p := nodes[c].Parent; p != method.Root {
 			r.Parent = sp.Rows[p]
 		}

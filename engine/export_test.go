@@ -1,6 +1,10 @@
 package engine
 
-import "grove/kv"
+import (
+	"grove/forest"
+	"grove/kv"
+	"grove/method"
+)
 
 // SetCost replaces what the engine knows of its steps.
 func (e *Engine) SetCost(c *Cost) { e.steps.Costs.Set(c) }
@@ -28,3 +32,8 @@ func (e *Engine) Lock() { e.steps.Lock() }
 
 // Unlock ends what Lock began.
 func (e *Engine) Unlock() { e.steps.Unlock() }
+
+// Resumes reports whether the row of a draft, or of the text's last token, takes further what a drafter has run of it.
+func Resumes(live method.Live, want forest.Want) bool {
+	return row(1, live.Parent, live, want).Resume == live.Node
+}

@@ -140,6 +140,7 @@ func (s *Sequence) Truncate(n int) error {
 	s.chain.Begin(s.text[:s.prompt])
 	s.chain.Append(s.text[s.prompt:], false)
 	if s.drafts != nil {
+		s.drafts.Clear(token.None) // rows of the text as it was
 		s.drafts.Restart()
 	}
 	return nil

@@ -60,13 +60,15 @@ func (s *Sequence) pageTokens() int {
 // placeText adds rows of the text behind the trunk. The last token's row gives logits, and all what drafters want of
 // a prompt.
 func (s *Sequence) placeText(st *step.Step, rows int) (err error) {
-	at := s.trunk.Len()
-	want := forest.Want{}
+	at, from := s.trunk.Len(), len(s.text)
 	if s.drafts != nil {
-		want = s.drafts.Wants.Prompt
+		from = s.wantsFrom()
 	}
 	s.round.root, err = st.Path(rows, func(i int) forest.Row {
-		r := forest.Row{ID: s.text[at+i], Want: want, Transient: i < rows-1}
+		r := forest.Row{ID: s.text[at+i], Transient: i < rows-1}
+		if at+i >= from {
+			r.Want = s.drafts.Wants.Prompt
+		}
 		r.Want.Logits = r.Want.Logits || at+i == len(s.text)-1
 		if at+i < s.prefix {
 			r.Block = 1
@@ -83,7 +85,7 @@ func (s *Sequence) takeText(st *step.Step) (done bool, err error) {
 		copy(s.logits, st.Result(rows-1).Logits)
 	}
 	if s.drafts != nil {
-		s.keepPrompt(st, rows)
+		s.keepPrompt(st, at, rows)
 	}
 	if err := s.e.steps.Cache.Commit(s.trunk.Seq, s.round.root); err != nil {
 		return true, err

@@ -25,6 +25,7 @@ type round struct {
 	draws  []nodeDraw     // made by the rule
 	dense  []float64      // a distribution
 	must   []token.ID     // forced tokens
+	extras extras
 	ready  []sample.State // that stages prepare for
 }
 
@@ -52,8 +53,17 @@ func (r *round) keep() {
 
 // forget forgets what was drawn and not taken.
 func (r *round) forget() {
+	r.disown()
 	r.keep()
 	r.drawn = r.drawn[:r.taken]
+}
+
+// disown makes rows of the last round that are no longer before the text's last token ones that were not accepted: those of tokens that were
+// drawn and not taken, and that of the last token where the rule drew none behind it, which is run anew.
+func (r *round) disown() {
+	if sp := r.s.drafts; sp != nil && r.taken > 0 {
+		sp.Disown(r.taken)
+	}
 }
 
 // forced returns the tokens that must follow the text, which are drafts for free; none where the rule takes draws alone.
@@ -146,13 +156,14 @@ func (r *round) Place(st *step.Step) error {
 			next++
 		}
 	}
+	r.placeExtra(st, next)
 	return nil
 }
 
-// row returns the row of a token, which takes further what is live of it behind the same parent. A row of which states are wanted that it
-// has passed is run anew.
+// row returns the row of a token, which takes further what is live of it behind the same parent. The stream behind the last layer that it
+// has run is there; a row of which earlier ones are wanted is run anew.
 func row(id token.ID, parent forest.Node, live method.Live, want forest.Want) forest.Row {
-	if live.Node != forest.Trunk && live.Parent == parent && want.Hidden.Minus(forest.LayerRange(0, live.Layer)) == want.Hidden {
+	if live.Node != forest.Trunk && live.Parent == parent && want.Hidden.Minus(forest.LayerRange(0, live.Layer-1)) == want.Hidden {
 		return forest.Row{Resume: live.Node, From: live.Layer, Want: want}
 	}
 	return forest.Row{ID: id, Parent: parent, Want: want}
@@ -179,6 +190,7 @@ func (r *round) Take(st *step.Step) (done bool, err error) {
 	}
 	if err == nil {
 		s.keepRound(st)
+		r.keepExtra(st)
 	} else {
 		r.path, r.drawn, r.after = r.path[:0], r.drawn[:0], r.after[:0]
 	}

@@ -45,7 +45,7 @@ func (e *Engine) States(ctx context.Context, ids []token.ID, r reading.Reading, 
 	if n := len(ids); r.Whole() && n > e.steps.Chunk && n <= e.Context() {
 		return fmt.Errorf("engine: %d tokens are read in one step, which has %d at most: %w", n, e.steps.Chunk, ErrContext)
 	}
-	j := &states{e: e, ids: ids, row: forest.Row{To: r.Exit, Want: forest.Want{State: r.Layers == nil && !r.Stream}}, most: e.steps.Chunk, whole: r.Whole()}
+	j := &states{e: e, ids: ids, row: forest.Row{To: r.Exit, Want: forest.Want{State: r.State || r.Layers == nil && !r.Stream, Embedding: r.Embeds}}, most: e.steps.Chunk, whole: r.Whole()}
 	for _, l := range r.Layers {
 		j.row.Want.Hidden = j.row.Want.Hidden.With(l)
 	}

@@ -21,7 +21,9 @@ type Want struct {
 	Logits bool   // the logits of the vocabulary
 	Top    int    // the ids and logits of the Top largest, with the log-sum-exp of all
 	State  bool   // the stream behind the final norm, which the output head reads
-	Hidden Layers // the residual stream after these layers, which the row must run or skip
+	Hidden Layers // the residual stream after these layers, which the row must run or skip, or after layer From-1 of a resumed row
+
+	Embedding bool // the residual stream before the first layer, which is the first of the hidden states; not of a resumed row
 
 	// Subset limits Logits and Top to some tokens: group g is the tokens 16*g to 16*g+15 (compute.SubsetGroup).
 	// Groups ascend. nil is the whole vocabulary; the logits of other tokens are compute.Masked. The slice is
@@ -31,6 +33,19 @@ type Want struct {
 
 // Head reports whether the row needs the output head.
 func (w Want) Head() bool { return w.Logits || w.Top > 0 }
+
+// Stream reports whether the row gives the residual stream behind a layer; -1 stands for the embedding.
+func (w Want) Stream(layer int) bool {
+	return layer < 0 && w.Embedding || layer >= 0 && w.Hidden.Has(layer)
+}
+
+// Streams returns how many times the row gives the residual stream.
+func (w Want) Streams() int {
+	if w.Embedding {
+		return 1 + w.Hidden.Len()
+	}
+	return w.Hidden.Len()
+}
 
 // Output reports whether the row needs the final norm.
 func (w Want) Output() bool { return w.Head() || w.State }

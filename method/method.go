@@ -134,12 +134,16 @@ type Update struct {
 	IDs    []token.ID  // added to the text
 	Before token.ID    // the token before that of the first row; [token.None]: there is none
 	Rows   []RowResult // of the rows that the last round ran, or the prompt's where [Wants.Prompt] asks for them; parents come before children
+
+	// Extra has what the last round's extra rows of the drafter gave that followed its last accepted draft, in order; see [Tree.AddExtra].
+	Extra []ExtraResult
 }
 
 // RowResult has the outputs of one row of a round, as far as [Wants] asks for them. Slices are valid during
 // [Drafter.Committed].
 type RowResult struct {
 	ID       token.ID // the row's token
+	At       int32    // its place in the text; of a row that was accepted the text has the token there
 	Parent   int32    // its parent among the rows; -1: the end of the text before the step
 	Node     int32    // its place in the tree; [Root]: the text's last token, or a row of a prompt
 	Accepted bool
@@ -152,6 +156,13 @@ type Wants struct {
 	Rows   forest.Want // of each row of a round
 	Probs  bool        // the processed distribution behind each row of a round
 	Prompt forest.Want // of each row of a prompt that is computed; rows that the cache has give nothing
+	Last   int         // tokens at a prompt's end whose rows give it; 0: all
+}
+
+// OfPrompt reports whether something of a prompt's rows is wanted.
+func (w *Wants) OfPrompt() bool {
+	p := &w.Prompt
+	return p.Logits || p.Top > 0 || p.State || p.Hidden.Len() > 0
 }
 
 // Wanter is a drafter that wants something of rows. It is asked once, when the drafter is opened.

@@ -9,11 +9,12 @@ import (
 	"grove/text/token"
 )
 
-// Primer is a method that can begin with what the model says behind single tokens, before any text (a cold start that Bigram
-// Subnetworks, 2025, suggests: the model's bigrams are in it). What texts taught it counts more, and alone is what MarshalBinary returns.
+// Primer is a method that can begin with what was computed of the model before any text: a method of the kind [KindLogits] with what the model says
+// behind single tokens (a cold start that Bigram Subnetworks, 2025, suggests: the model's bigrams are in it), as [Successors.MarshalBinary] returns
+// it, and draft-verify with a set of layers. Where it is a [Saver], too, what texts taught it counts more, and alone is what MarshalBinary returns.
 type Primer interface {
-	Saver
-	// Prime takes over the state of a table of successors; see [Successors.MarshalBinary]. On error nothing has changed.
+	Method
+	// Prime takes over such a state. It is called before any text. On error nothing has changed.
 	Prime(state []byte) error
 }
 

@@ -80,6 +80,7 @@ type Tree struct {
 	MaxDrafts int
 
 	nodes      []Node
+	extras     []Extra
 	root       Live
 	first      int32 // child of the root
 	vocabulary int
@@ -98,7 +99,7 @@ func NewTree(max, vocabulary int) *Tree {
 // Reset empties the tree for a round in which paths may be depth long, scored by rates.
 func (t *Tree) Reset(depth int, rates *Rates) {
 	t.nodes, t.first, t.depth, t.rates, t.root = t.nodes[:0], none, int32(depth), rates, Live{}
-	t.drawn, t.whole = t.drawn[:0], false
+	t.drawn, t.whole, t.extras = t.drawn[:0], false, t.extras[:0]
 	rates.round()
 }
 

@@ -156,16 +156,6 @@ func (a *Attention) Forward(x *compute.Exec, h compute.Buf) compute.Buf {
 	return o
 }
 
-// Keep keeps the keys and values of rows that only others attend to; h is what they are made of.
-func (a *Attention) Keep(x *compute.Exec, h compute.Buf) {
-	kv := x.Linears(a.QKV[1:3], h)
-	k := a.norm(x, kv[0], a.hparams.KVHeads, a.KNorm)
-	if a.Rope != nil {
-		k = x.Rope(k, a.hparams.KVHeads, a.Rope)
-	}
-	x.Store(a.layer, k, kv[1])
-}
-
 // norm norms queries or keys, where there is a norm for them.
 func (a *Attention) norm(x *compute.Exec, h compute.Buf, heads int, w compute.Vector) compute.Buf {
 	switch n := w.Len(); {

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"fmt"
 	"slices"
 	"sort"
 	"strings"
@@ -44,12 +43,16 @@ type Module struct {
 	Taps []int
 	// Heads is the number of heads, each of which is a layer that a row runs alone; 0: the module drafts token by token.
 	Heads int
-	// Prefix says that the module's first layer, which keeps keys, reads the features of the text before the heads do.
-	Prefix bool
+	// Prefix is the number of the module's first layers, which keep keys and read the features of the text before the heads do; 0: none.
+	Prefix int
 	// FeedsState says that a draft's own feature is the state that its row gives, and else the stream behind the last layer.
 	FeedsState bool
+	// LayerCost is the number of layers of the target that have as many weights as one of the module, heads aside.
+	LayerCost float64
 	// Vocabulary has the target's id of each token that the module drafts, ascending; nil: all of them.
 	Vocabulary []int32
+	// Vectors are inputs of the target's own rows, of a module that consists of these.
+	Vectors [][]float32
 	// Block says how a module drafts a block of tokens in one pass; nil: it does not.
 	Block *ModuleBlock
 }
@@ -113,7 +116,24 @@ func OpenModule(f *gguf.File, pool *par.Pool, target Model, o Options) (Model, e
 	case l.target == nil:
 		l.fail("%s lends no embeddings and no head, which draft modules (%s) need", target.Info().Arch, l.info.Arch)
 	}
-	return l.open(o, open)
+	m, err := l.open(o, open)
+	if err != nil {
+		return nil, err
+	}
+	heads := 0
+	for _, t := range f.Tensors {
+		if strings.HasSuffix(t.Name, "output.weight") && !strings.HasSuffix(t.Name, "attn_output.weight") {
+			heads += t.Elems()
+		}
+	}
+	m.Info().Module.LayerCost = LayerCost(l.info.Params-heads, len(l.info.Layers), target.Info())
+	return m, nil
+}
+
+// LayerCost returns how many layers of a target have as many weights as one of a module, which has so many weights in its layers.
+func LayerCost(weights, layers int, target *Info) float64 {
+	one := (target.Params - target.IdleParams - target.Vocabulary*target.Width) / max(1, len(target.Layers))
+	return float64(weights) / float64(layers) / float64(max(1, one))
 }
 
 // Target returns the description of the module's target.
@@ -156,49 +176,34 @@ func (l *Loader) KeepsKeys(s Hyperparameters, layer int) {
 	l.info.Layers[layer] = kv.Layer{KVHeads: s.KVHeads, KeySize: s.KeySize, ValueSize: s.ValueSize}
 }
 
-// Taps reads the places of the target's stream that a module reads, or returns other where the file names none. They are distinct, from 1
-// to the target's layers.
-func (l *Loader) Taps(n int, other []int) []int {
-	const name = "taps"
-	taps, ok, err := l.file.Ints(l.key(name))
+// HeadSums returns a matrix by which a product gives the sum of each head of a row of width values.
+func (l *Loader) HeadSums(heads, width int) *compute.Matrix {
+	if l.err != nil {
+		return &compute.Matrix{}
+	}
+	ones := make([]float32, heads*width)
+	for i := range width {
+		ones[i*heads/width*width+i] = 1
+	}
+	v := tensor.View{Name: "sums of heads", Type: tensor.F32, Shape: []int{heads, width}, Data: make([]byte, 4*len(ones))}
+	err := tensor.Pack(tensor.F32, v.Data, ones)
+	m := &compute.Matrix{}
+	if err == nil {
+		m, err = l.weights.Matrix(v)
+	}
 	if err != nil {
 		l.wrap(err)
 	}
-	if !ok {
-		taps = other
-	}
-	if l.err == nil && len(taps) != n {
-		l.fail("%s has %d values; the module reads %d", l.key(name), len(taps), n)
-	}
-	l.checkTaps(name, taps, 1)
-	return taps
+	return m
 }
 
-// LayerTaps is [Loader.Taps] of a module that reads 1 to most places, of a name: first is the number that stands for the stream behind the first layer.
-func (l *Loader) LayerTaps(name string, first, most int) []int {
-	taps, _, err := l.file.Ints(l.key(name))
+// Ints returns the hyperparameter arch.name, an array of whole numbers, and whether the file has it.
+func (l *Loader) Ints(name string) ([]int, bool) {
+	n, ok, err := l.file.Ints(l.key(name))
 	if err != nil {
 		l.wrap(err)
 	}
-	if l.err == nil && (len(taps) < 1 || len(taps) > most) {
-		l.fail("%s has %d values; the module reads 1 to %d places of the target's stream", l.key(name), len(taps), most)
-	}
-	l.checkTaps(name, taps, first)
-	out := make([]int, len(taps))
-	for i, t := range taps {
-		out[i] = t - first + 1
-	}
-	return out
-}
-
-// checkTaps refuses taps that are not distinct layers of the target, of which the first has a number.
-func (l *Loader) checkTaps(name string, taps []int, first int) {
-	last := len(l.Target().Layers) + first - 1
-	for i, t := range taps {
-		if t < first || t > last || slices.Contains(taps[:i], t) {
-			l.fail("value %d of %s is %d; taps are distinct, from %d to %d by the target's layers", i, l.key(name), t, first, last)
-		}
-	}
+	return n, ok && err == nil
 }
 
 // Columns returns the columns of a matrix that the file has, at most so many.
@@ -214,27 +219,6 @@ func (l *Loader) Columns(name string, most int) int {
 	return n
 }
 
-// DraftVocabulary reads the target's ids of the tokens that a module drafts; nil where the file names none.
-func (l *Loader) DraftVocabulary() []int32 {
-	const name = "draft_vocabulary"
-	ids, ok, err := l.file.Ints(l.key(name))
-	if err != nil {
-		l.wrap(err)
-	}
-	if !ok || l.err != nil {
-		return nil
-	}
-	out, last := make([]int32, len(ids)), -1
-	for i, id := range ids {
-		if id <= last || id >= l.Target().Vocabulary {
-			l.fail("value %d of %s is %d; ids ascend, up to %d", i, l.key(name), id, l.Target().Vocabulary-1)
-			return nil
-		}
-		out[i], last = int32(id), id
-	}
-	return out
-}
-
 // ProjectionIf loads the matrix name.weight of shape [out, in], and name.bias where the file has it; it is false where the file has no matrix.
 func (l *Loader) ProjectionIf(name string, out, in int) (compute.Projection, bool) {
 	if !l.Has(name + ".weight") {
@@ -243,55 +227,16 @@ func (l *Loader) ProjectionIf(name string, out, in int) (compute.Projection, boo
 	return l.Projection(name, out, in), true
 }
 
-// PredictorModule returns the i-th predictor of a model's file as a draft module, or an error where the model lends no head.
-func PredictorModule(target Model, i int) (Model, error) {
+var openPredictor func(target Lender, i int) Model
+
+// RegisterPredictors sets the function that makes a draft module of the i-th predictor of a model's file.
+func RegisterPredictors(open func(target Lender, i int) Model) { openPredictor = open }
+
+// OpenPredictor returns the i-th predictor of a model's file as a draft module; false: the model lends no head.
+func OpenPredictor(target Model, i int) (Model, bool) {
 	lender, ok := target.(Lender)
 	if !ok {
-		return nil, &LoadError{Problem: fmt.Sprintf("%s lends no embeddings and no head, which its predictors need", target.Info().Arch)}
+		return nil, false
 	}
-	of := target.Info()
-	p := &of.Predictors[i]
-	info := *of
-	info.Layers, info.Predictors, info.Exits, info.Bytes, info.Params = []kv.Layer{p.Keeps}, nil, nil, p.Bytes, 0
-	info.Mixtures = min(1, info.Mixtures)
-	info.SampleDigest, info.Identity = of.SampleDigest+"predictor", func() (string, error) {
-		id, err := of.Identity()
-		return id + " predictor", err
-	}
-	info.Module = &Module{Family: "mtp", FeedsState: true}
-	return &predictor{info: &info, p: p, lent: lender.Lend()}, nil
-}
-
-// predictor is a predictor as a module.
-type predictor struct {
-	info *Info
-	p    *Predictor
-	lent Lent
-}
-
-// Info implements [Model].
-func (m *predictor) Info() *Info { return m.info }
-
-// Forward implements [Model].
-func (m *predictor) Forward(x *compute.Exec) {
-	p, width, eps := m.p, m.info.Width, m.lent.Eps
-	table, norm, head := m.lent.Embed, m.lent.Norm, m.lent.Head
-	if p.Embed != nil {
-		table = p.Embed
-	}
-	if p.Norm.Len() > 0 {
-		norm = p.Norm
-	}
-	if p.Head != nil {
-		head = compute.Projection{Matrix: p.Head}
-	}
-	x.EmbedPairs(table, m.lent.EmbedScale, width, 0)
-	if stream, ok := x.Enter(0); ok {
-		joined := x.Join(x.RMSNorm(stream, p.EmbedNorm, eps), x.RMSNorm(x.Carried(0, width), p.StreamNorm, eps))
-		x.CopyHeads(stream, 0, x.Linear(p.Join, joined), 0, width, 1)
-		x.Leave(p.Block.Forward(x, stream))
-	}
-	if h, ok := x.Outputs(); ok {
-		x.ScaledLogits(x.RMSNorm(h, norm, eps), head, m.lent.Scale, m.lent.Softcap)
-	}
+	return openPredictor(lender, i), true
 }

@@ -9,12 +9,13 @@ import (
 
 // Predictor is a module of the file that predicts the token behind the next one (DeepSeek-AI 2024, DeepSeek-V3, section
 // 2.2; multi-token prediction, "nextn" in GGUF). It joins the embedding of a token and the stream of the token before, each
-// behind a norm, runs one layer on that, and gives logits by a head. The model gives the same logits without it. grove keeps
-// predictors for a drafter to come and runs none.
+// behind a norm, runs one layer on that, and gives logits by a head. The model gives the same logits without it. The first of a file's predictors drafts, as
+// [OpenPredictor]; the others are loaded and not run: families feed them in different ways.
 type Predictor struct {
-	Layer int      // its number in the file, in which it stands behind the model's own layers
-	Keeps kv.Layer // what its block keeps: the layer of its place among the predictors, in a cache of their own
-	Bytes int      // of its weights in memory
+	Layer  int      // its number in the file, in which it stands behind the model's own layers
+	Keeps  kv.Layer // what its block keeps: the layer of its place among the predictors, in a cache of their own
+	Bytes  int      // of its weights in memory
+	Params int      // weights of its matrices, a table and a head aside
 
 	EmbedNorm, StreamNorm compute.Vector     // of the embedding, of the stream
 	Join                  compute.Projection // [width, 2 width], from the embedding and then the stream
@@ -77,7 +78,12 @@ func (l *Loader) Predictors(s Hyperparameters, block func(layer int) Block) {
 			}
 			p.Norm = l.Vector(last, s.Width)
 		}
-		p.Bytes = l.weights.Bytes() - bytes
+		p.Bytes, p.Params = l.weights.Bytes()-bytes, l.info.Params-params
+		for _, m := range []*compute.Matrix{p.Embed, p.Head} {
+			if m != nil {
+				p.Params -= m.Out() * m.In()
+			}
+		}
 		l.idle(p.Bytes, l.info.Params-params)
 		l.info.Predictors = append(l.info.Predictors, p)
 	}

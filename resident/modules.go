@@ -10,6 +10,7 @@ import (
 	"grove/model"
 	"grove/text/token"
 	"grove/weights/gguf"
+	"grove/weights/heads"
 )
 
 // NoHeads is the value of [Options.Heads] by which heads beside the model's file are not used.
@@ -32,8 +33,8 @@ func (m *Model) readModules(o Options) error {
 	if len(info.Predictors) == 0 || o.Heads == NoHeads {
 		return nil
 	}
-	p, err := model.PredictorModule(m.Model, 0)
-	if err != nil {
+	p, ok := model.OpenPredictor(m.Model, 0)
+	if !ok {
 		return nil // the model gives the same text without
 	}
 	m.Modules = append(m.Modules, &Model{Pool: m.Pool, Model: p})
@@ -54,18 +55,20 @@ func (m *Model) headsBeside() (string, bool) {
 	return "", false
 }
 
-// readHeads opens a file of heads as a module.
+// readHeads opens a file or a folder of heads as a module.
 func (m *Model) readHeads(o Options, path string) error {
-	f, err := OpenFile(path)
+	f, err := heads.OpenFor(path, m.File, nil)
 	if err != nil {
-		return err
+		return &OptionError{gguf.InFile(path, err)}
 	}
 	d := &Model{File: f, Pool: m.Pool}
-	switch _, err = room(m.left(o), f.LayerBytes()); {
-	case err != nil:
-	case m.File.Size() > 0 && f.Size() > m.File.Size():
-		err = fmt.Errorf("grove: heads of %d bytes for a model of %d; heads are smaller than their model", f.Size(), m.File.Size())
-	default:
+	if _, err = room(m.left(o), f.LayerBytes()); err == nil {
+		err = heads.SizeFits(f.Size(), m.File)
+	}
+	if err == nil {
+		err = heads.Finite(f) // a value that is none would fail every text that drafts
+	}
+	if err == nil {
 		d.Model, err = model.OpenModule(f, m.Pool, m.Model, model.Options{NoRepack: o.NoRepack || crowds(f), Progress: o.Progress})
 	}
 	if err != nil {
@@ -93,11 +96,24 @@ func (m *Model) runModules(o Options) error {
 func (m *Model) modules() (all []*method.Module) {
 	for _, d := range m.Modules {
 		i := d.Model.Info().Module
-		of := &method.Module{Model: d.Engine.Model(), Family: i.Family, Taps: i.Taps, Heads: i.Heads, Prefix: i.Prefix, FeedsState: i.FeedsState}
+		of := &method.Module{Model: d.Engine.Model(), Family: i.Family, Taps: i.Taps, Heads: i.Heads, Prefix: i.Prefix, FeedsState: i.FeedsState, LayerCost: i.LayerCost, Vectors: i.Vectors, Block: (*method.Block)(i.Block)}
 		for _, id := range i.Vocabulary {
 			of.Vocabulary = append(of.Vocabulary, token.ID(id))
 		}
 		all = append(all, of)
+	}
+	return all
+}
+
+// Heads returns the families of the draft modules, each with its name.
+func (m *Model) Heads() (all []string) {
+	for _, d := range m.Modules {
+		i := d.Model.Info()
+		if d.File == nil {
+			all = append(all, i.Module.Family+" (in the model's file)")
+		} else {
+			all = append(all, fmt.Sprintf("%s (%s)", i.Module.Family, d.Name()))
+		}
 	}
 	return all
 }

@@ -187,6 +187,19 @@ func TestUndrawn(t *testing.T) {
 
 func TestTypical(t *testing.T) {
 	nearly(t, "threshold", usual.threshold(toyP), 0.09)
+	for _, c := range []struct { // the worked numbers of the published constants
+		name string
+		p    []float64
+		want float64
+	}{
+		{"4 tokens alike", slices.Repeat([]float64{1.0 / 4}, 4), 0.0750},
+		{"16 tokens alike", slices.Repeat([]float64{1.0 / 16}, 16), 0.01875},
+		{"a sure token", []float64{0.9, 0.1}, 0.09},
+	} {
+		if got := usual.threshold(c.p); math.Abs(got-c.want) > 5e-6 {
+			t.Errorf("threshold of %s: %v, want %v", c.name, got, c.want)
+		}
+	}
 	if got := (typicality{floor: 0.3, share: 0.09}).threshold(toyP); math.Abs(got-0.0367) > 5e-5 {
 		t.Errorf("threshold with the values swapped: %v, want 0.0367", got)
 	}

@@ -11,6 +11,7 @@ import (
 	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/flags"
 	"grove/cmd/grove/internal/harmless"
+	"grove/cmd/grove/internal/headfile"
 	"grove/cmd/grove/internal/terminal"
 	"grove/internal/mmap"
 	"grove/internal/par"
@@ -28,21 +29,22 @@ func (n mixName) Validate() error { return quantize.Known(string(n)) }
 // Values returns the names, for completion.
 func (n mixName) Values() []string { return quantize.Names() }
 
-// convertCommand writes a folder of Hugging Face as one GGUF file.
+// convertCommand writes a folder of Hugging Face, a model or a drafting head, as one GGUF file.
 type convertCommand struct {
 	flags.Threads
+	headfile.Flags
 
 	Type mixName `placeholder:"TYPE" default:"auto" help:"Type of the weights: auto (as they are), F32, F16, BF16, Q8_0, or another type of quantize. Default: ${default}."`
 
-	Folder string `arg:"" help:"Folder with config.json, safetensors files and tokenizer.json."`
+	Folder string `arg:"" help:"Folder with config.json, safetensors files and, of a model, tokenizer.json."`
 	Out    string `arg:"" help:"GGUF file to write."`
 }
 
 // Run implements the command.
 func (c *convertCommand) Run() error {
-	f, err := hf.Open(c.Folder)
+	f, err := c.Open(c.Folder, string(c.Type), hf.Open)
 	if err != nil {
-		return exit.File(err)
+		return err
 	}
 	return rewrite(f, c.Out, c.Type, false, c.Threads.N)
 }

@@ -4,12 +4,9 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"unicode/utf8"
 
-	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/flags"
 	"grove/cmd/grove/internal/terminal"
-	"grove/internal/regular"
 	"grove/method/datastore"
 	"grove/text/token"
 	"grove/text/tokenizer"
@@ -22,9 +19,6 @@ type datastoreCommand struct {
 
 	Files []string `arg:"" name:"file" help:"Files of text, each a text of its own."`
 }
-
-// maxText bounds a file of text.
-const maxText = 64 << 20
 
 // Run implements the command.
 func (c *datastoreCommand) Run() error {
@@ -41,7 +35,7 @@ func (c *datastoreCommand) Run() error {
 	bar := terminal.Tokens("reading files")
 	defer bar.End()
 	for i, path := range c.Files {
-		text, err := readText(path)
+		text, err := flags.ReadText(path)
 		if err != nil {
 			return err
 		}
@@ -60,13 +54,4 @@ func (c *datastoreCommand) Run() error {
 	}
 	fmt.Fprintf(os.Stderr, "grove: %d files, %d lines, %d bytes: %d tokens\n", len(c.Files), lines, bytes, tokens)
 	return nil
-}
-
-// readText reads a file of text.
-func readText(path string) (string, error) {
-	text, err := regular.Read(path, maxText)
-	if err == nil && !utf8.Valid(text) {
-		err = fmt.Errorf("%s: this is no text in UTF-8", path)
-	}
-	return string(text), exit.File(err)
 }

@@ -147,7 +147,7 @@ func standIns(t *testing.T, dir string) {
 		"spec_bench.jsonl": `{"question_id":1,"category":"go","turns":["func main() {"]}` + "\n",
 		"schemas.jsonl":    `{"name":"a","schema":{"type":"boolean"},"tests":[{"valid":true,"data":true},{"valid":false,"data":1}]}` + "\n",
 		"main.go":          "package main\n\nfunc main() {\n}\n", "server.go": "package main\n\nfunc serve() {\n}\n", "old.go": "package main\n", "text": `{"age": 40}`,
-		"keys.txt": "ann:sk-2f6c0b\n", "go.jsonl": `{"prompt":"func main() {","output":"func main() {}"}` + "\n",
+		"ids.bin": "\x01\x00\x02\x00", "keys.txt": "ann:sk-2f6c0b\n", "go.jsonl": `{"prompt":"func main() {","output":"func main() {}"}` + "\n",
 	} {
 		if err := os.WriteFile(path(name), []byte(content), 0o644); err != nil {
 			t.Fatal(err)
@@ -194,6 +194,11 @@ func standIns(t *testing.T, dir string) {
 	}
 	defer f.Close()
 	h, err := hftest.From(f)
+	shape := hftest.SmallHead
+	shape.Vocab = 320 // of the stand-in of Llama-3.2-1B
+	for name, layout := range map[string]string{"EAGLE3-Llama-3.2-1B": "eagle3", "medusa-Llama-3.2-1B": "medusa"} {
+		err = errors.Join(err, os.Mkdir(path(name), 0o755), hftest.NewHead(layout, shape).Write(path(name)))
+	}
 	for _, err := range []error{err, os.Mkdir(path("Llama-3.2-1B"), 0o755), h.Write(path("Llama-3.2-1B")), os.WriteFile(path("small.gguf"), gopher.Named("gopher-draft"), 0o644)} {
 		if err != nil {
 			t.Fatal(err)
@@ -350,7 +355,7 @@ func runExample(t *testing.T, standins, command, server string) {
 }
 
 // written finds the file that an example writes.
-var written = regexp.MustCompile(`(?: -o | --out | --save | > |^grove (?:quantize|convert) \S+ |^grove bench make .* )([\w.-]+)`)
+var written = regexp.MustCompile(`(?: -o | --out | --save | > |^grove quantize \S+ |^grove (?:convert|bench make) .* )([\w.-]+)`)
 
 // writes returns the file that an example writes, "" for none.
 func writes(command string) string {

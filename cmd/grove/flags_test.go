@@ -24,7 +24,8 @@ var ownMeaning = map[string]string{
 	"--api-key":       "serve checks several keys; commands that talk to a server send one",
 	"--tokens":        "logits computes ids, exactly these; embed takes places in a text",
 	"--shape":         "bench make needs one; bench scaling takes one instead of a model",
-	"--type":          "convert takes a mix of types; bench make and bench scaling take one type for every matrix",
+	"--type":          "convert takes a mix of types; bench make and bench scaling take one type for every matrix; states takes the type of its values",
+	"--max-tokens":    "answers end after so many tokens; states ends its texts, all together",
 }
 
 // TestFlagsDeclaredOnce: a flag that several commands have is one field of one struct, so that it means the same everywhere.

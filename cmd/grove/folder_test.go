@@ -52,6 +52,41 @@ var folders = map[string]func(f *hftest.Folder, dir string) error{
 	},
 }
 
+// headChanges are the ways in which script command head changes a drafting head.
+var headChanges = map[string]func(h *hftest.Head, dir string) error{
+	"":     func(h *hftest.Head, dir string) error { return h.Write(dir) },
+	"file": func(h *hftest.Head, dir string) error { return h.WriteFile(filepath.Join(dir, "head.safetensors")) },
+	"nan": func(h *hftest.Head, dir string) error {
+		copy(h.Tensors["norm.weight"].Data[8:], "\x00\x00\xc0\x7f")
+		return h.Write(dir)
+	},
+	"no-norm": func(h *hftest.Head, dir string) error { delete(h.Tensors, "norm.weight"); return h.Write(dir) },
+	"falcon": func(h *hftest.Head, dir string) error {
+		h.Tensors["lstm.weight_ih_l0"] = h.Tensors["norm.weight"]
+		return h.Write(dir)
+	},
+	"pickle": func(h *hftest.Head, dir string) error {
+		return os.WriteFile(filepath.Join(dir, "pytorch_model.bin"), []byte("PK\x03\x04"), 0o644)
+	},
+}
+
+// makeHead LAYOUT DIR [CHANGE] writes a drafting head of a published layout, for models as wide as the golden ones and with their vocabulary.
+func makeHead(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: head layout dir [change]")
+	}
+	change := append(args, "")[2]
+	if headChanges[change] == nil {
+		ts.Fatalf("the changes are %q", slices.Sorted(maps.Keys(headChanges)))
+	}
+	dir := ts.MkAbs(args[1])
+	ts.Check(os.RemoveAll(dir))
+	ts.Check(os.Mkdir(dir, 0o755))
+	shape := hftest.SmallHead
+	shape.Vocab = 320
+	ts.Check(headChanges[change](hftest.NewHead(args[0], shape), dir))
+}
+
 // editors are the encoder-decoders of modeltest that edit a text, and whether it is code.
 var editors = map[string]bool{"flan": false, "codet5p": true}
 

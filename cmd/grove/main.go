@@ -17,6 +17,7 @@ import (
 	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/flags"
 	"grove/cmd/grove/internal/terminal"
+	"grove/cmd/grove/internal/training"
 )
 
 const description = `Grove runs language models on the CPU.
@@ -42,9 +43,10 @@ type commands struct {
 	Tokenize   tokenizeCommand    `cmd:"" help:"Turn text on standard input into token ids, or back."`
 	Check      checkCommand       `cmd:"" help:"Say whether a text is legal under a schema or a grammar, and where it is not."`
 	Merge      mergeCommand       `cmd:"" help:"Write a model with what LoRA adapters add to it as one GGUF file."`
-	Convert    convertCommand     `cmd:"" help:"Write a Hugging Face folder as one GGUF file."`
+	Convert    convertCommand     `cmd:"" help:"Write a Hugging Face folder, a model or a drafting head, as one GGUF file."`
 	Quantize   quantizeCommand    `cmd:"" help:"Write a model with its weights in smaller types."`
 	Logits     logitsCommand      `cmd:"" help:"Write a model's logits at every position of a list of tokens."`
+	States     training.States    `cmd:"" help:"Write the states that a model computes of texts."`
 	Rerank     rerankCommand      `cmd:"" help:"Rank documents by a query."`
 	Embed      embedCommand       `cmd:"" help:"Turn a text into a vector (an embedding)."`
 	Perplexity perplexityCommand  `cmd:"" help:"Measure how well a model predicts a text, and how far it is from a base model."`

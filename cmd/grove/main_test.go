@@ -64,7 +64,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"craft": craft, "adapter": makeAdapter, "folder": makeFolder, "fails": fails, "near": near, "answer": checkAnswer, "openai": startOpenAI, "registry": startRegistry,
+			"craft": craft, "adapter": makeAdapter, "folder": makeFolder, "head": makeHead, "fails": fails, "near": near, "answer": checkAnswer, "openai": startOpenAI, "registry": startRegistry,
 		},
 	})
 }

@@ -183,6 +183,9 @@ func openModel(f flags.Model, o grove.Options) (*grove.Model, error) {
 	if i.Draft != "" {
 		fmt.Fprintln(os.Stderr, "grove: draft:", harmless.Line(i.Draft))
 	}
+	for _, heads := range i.Heads {
+		fmt.Fprintln(os.Stderr, "grove: heads:", harmless.Line(heads))
+	}
 	if i.Middle != "" {
 		fmt.Fprintln(os.Stderr, "grove: middle model:", harmless.Line(i.Middle))
 	}

@@ -206,28 +206,35 @@ func (c *serveCommand) models() (all []namedModel, err error) {
 		}
 		all = append(all, namedModel{name: name, path: path})
 	}
-	if len(c.Lora) > 0 && (len(all) > 1 || c.All) {
-		return nil, &grove.OptionError{Err: errors.New("grove: --lora: several models are served; adapters need exactly one")}
-	}
 	if _, err := c.Adapters.Files(false); err != nil {
 		return nil, err
 	}
-	if c.Draft.Path != "" && (len(all) > 1 || c.All) {
-		return nil, &grove.OptionError{Err: errors.New("grove: --draft: several models are served; a draft model needs exactly one")}
-	}
-	if c.Judge != "" && (len(all) > 1 || c.All) {
-		return nil, &grove.OptionError{Err: errors.New("grove: --judge: several models are served; a head needs exactly one")}
-	}
-	if c.Middle != "" && (len(all) > 1 || c.All) {
-		return nil, &grove.OptionError{Err: errors.New("grove: --middle: several models are served; a middle model needs exactly one")}
-	}
-	if c.Store != "" && (len(all) > 1 || c.All) {
-		return nil, &grove.OptionError{Err: errors.New("grove: --datastore: several models are served; a datastore needs exactly one")}
+	if len(all) > 1 || c.All {
+		if err := c.ofOne(); err != nil {
+			return nil, err
+		}
 	}
 	for i := range all {
 		all[i].template = c.template(all, all[i].name)
 	}
 	return all, nil
+}
+
+// ofOne returns an error where something is given that is for exactly one model.
+func (c *serveCommand) ofOne() error {
+	for _, f := range []struct {
+		flag, needs string
+		given       bool
+	}{
+		{"lora", "adapters need", len(c.Lora) > 0}, {"draft", "a draft model needs", c.Draft.Path != ""}, {"judge", "a head needs", c.Judge != ""},
+		{"middle", "a middle model needs", c.Middle != ""}, {"datastore", "a datastore needs", c.Store != ""},
+		{"heads", "heads need", c.Heads != "" && c.Heads != grove.NoHeads},
+	} {
+		if f.given {
+			return &grove.OptionError{Err: fmt.Errorf("grove: --%s: several models are served; %s exactly one", f.flag, f.needs)}
+		}
+	}
+	return nil
 }
 
 // readHeader refuses a model that is missing, or whose header is broken, before the server listens.

@@ -23,7 +23,7 @@ type Result struct {
 	Top    []TopEntry  // the largest, falling, ties by id, if wanted
 	LSE    float32     // log-sum-exp of all logits, if Top was wanted: log p(id) = logit - LSE
 	State  []float32   // the stream behind the final norm, if wanted
-	Hidden [][]float32 // the residual stream after each wanted layer, ascending
+	Hidden [][]float32 // the residual stream: the embedding if wanted, then that after each wanted layer, ascending
 }
 
 // Arena is room for copies of what rows gave: a [Result] is the executor's only until the next step. The room is used

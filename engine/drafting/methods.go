@@ -102,6 +102,9 @@ func (d *Methods) Open(own method.Trunk, salt string, private bool, vocabulary i
 			return nil, errors.Join(err, x.Close())
 		}
 		x.drafters = append(x.drafters, drafter)
+		if c, ok := drafter.(method.Counter); ok {
+			x.counters = append(x.counters, c)
+		}
 		x.turns[i].Begin()
 		if !d.Infos[i].RunsRows {
 			if x.out[i] = !x.credits[i].Begin() && !d.eager; x.out[i] {
@@ -138,10 +141,13 @@ func (d *Methods) wantSeconds(i int, want forest.Want, vocabulary int) float64 {
 func unite(a, b method.Wants) method.Wants {
 	both := func(a, b forest.Want) forest.Want {
 		return forest.Want{
-			Logits: a.Logits || b.Logits, Top: max(a.Top, b.Top), State: a.State || b.State, Hidden: a.Hidden.Union(b.Hidden),
+			Logits: a.Logits || b.Logits, Top: max(a.Top, b.Top), State: a.State || b.State, Hidden: a.Hidden.Union(b.Hidden), Embedding: a.Embedding || b.Embedding,
 		}
 	}
-	w := method.Wants{Rows: both(a.Rows, b.Rows), Prompt: both(a.Prompt, b.Prompt), Probs: a.Probs || b.Probs}
+	w := method.Wants{Rows: both(a.Rows, b.Rows), Prompt: both(a.Prompt, b.Prompt), Probs: a.Probs || b.Probs, Last: max(a.Last, b.Last)}
+	if a.Last == 0 && a.OfPrompt() || b.Last == 0 && b.OfPrompt() {
+		w.Last = 0
+	}
 	if w.Rows.Hidden.Len() > 0 && w.Prompt.Hidden.Len() > 0 { // one set, so that the streams of any row are those of the same layers
 		w.Rows.Hidden = w.Rows.Hidden.Union(w.Prompt.Hidden)
 		w.Prompt.Hidden = w.Rows.Hidden

@@ -32,7 +32,7 @@ func (x *Text) need(drafts int, model method.Size, p sample.Params) memory.Bytes
 		}
 	}
 	if x.Watched {
-		floats, tops, hidden := x.kept1(model)
+		floats, tops, hidden := kept1(x.Wants.Rows, x.Wants.Probs, model)
 		all.Kept = (1 + drafts) * (int(unsafe.Sizeof(method.RowResult{})) + 4*floats + tops*int(unsafe.Sizeof(compute.TopEntry{})) + hidden*int(unsafe.Sizeof([]float32{})))
 	}
 	for _, d := range x.drafters {
@@ -44,13 +44,12 @@ func (x *Text) need(drafts int, model method.Size, p sample.Params) memory.Bytes
 	return all
 }
 
-// kept1 returns how many values, entries of tops and hidden states are kept of a row.
-func (x *Text) kept1(model method.Size) (floats, tops, hidden int) {
-	w := x.Wants.Rows
+// kept1 returns how many values, entries of tops and hidden states are kept of a row that gives what w says, and a distribution with probs.
+func kept1(w forest.Want, probs bool, model method.Size) (floats, tops, hidden int) {
 	if w.Logits {
 		floats += model.Vocabulary
 	}
-	if x.Wants.Probs {
+	if probs {
 		floats += model.Vocabulary
 	}
 	if w.State {
@@ -74,14 +73,19 @@ func (x *Text) Fit(limits memory.Limits, model method.Size, p sample.Params) err
 	x.Tree.MaxDrafts, x.Plan.MaxDrafts, x.Plan.Layers = drafts, drafts, model.Layers
 	x.Plan.Reserve(wider * drafts)
 	x.Nodes, x.Rows = make([]forest.Node, wider*drafts), make([]int32, wider*drafts)
-	if x.Watched {
-		rows := 1 + drafts
-		floats, tops, hidden := x.kept1(model)
-		x.kept = make([]method.RowResult, 0, rows)
-		x.store.Reserve(rows*floats, rows*tops, rows*hidden)
+	if x.model = model; x.Watched {
+		x.reserve()
 	}
 	x.needs = x.need(drafts, model, p)
 	return nil
+}
+
+// reserve makes room for what the rows of a round give.
+func (x *Text) reserve() {
+	rows := 1 + x.drafts
+	floats, tops, hidden := kept1(x.Wants.Rows, x.Wants.Probs, x.model)
+	x.kept = make([]method.RowResult, 0, rows)
+	x.store.Reserve(rows*floats, rows*tops, rows*hidden)
 }
 
 // Needs returns what the text's rounds take at most.

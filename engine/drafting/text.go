@@ -39,6 +39,7 @@ type Text struct {
 	set      *Methods
 	texts    *learned.Texts // those that it learns with
 	drafters []method.Drafter
+	counters []method.Counter // those of them that run rows
 	turns    []plan.Backoff
 	credits  []plan.Credit
 	quick    []int32            // drafters that run no rows and take part, the quickest first
@@ -52,6 +53,7 @@ type Text struct {
 	rounds   int                // that were drafted
 	rates    *method.Rates
 
+	model  method.Size
 	drafts int          // of a round that run
 	needs  memory.Bytes // of its rounds, at most
 
@@ -60,6 +62,8 @@ type Text struct {
 	before token.ID           // the token before that of the round's first row
 	kept   []method.RowResult // of the last round, or of a prompt, for the drafters
 	store  output.Arena
+	extra  []method.ExtraResult // of the last round's extra rows, for the drafters that added them
+	extras output.Arena
 	probs  []float32
 }
 
@@ -106,7 +110,8 @@ func (x *Text) Tell(text []token.ID, prompt int) error {
 			x.commit(i, run)
 		}
 	}
-	x.told, x.kept = len(text), x.kept[:0]
+	x.told, x.kept, x.extra = len(text), x.kept[:0], x.extra[:0]
+	x.shrink()
 	return nil
 }
 
@@ -128,7 +133,7 @@ func (x *Text) commit(i int, run method.Update) {
 	if x.out[i] {
 		return
 	}
-	run.Rows = x.pick(run.Rows, x.layers[i])
+	run.Rows, run.Extra = x.pick(run.Rows, x.layers[i]), x.extraOf(i)
 	if !x.timed() {
 		x.drafters[i].Committed(run)
 		return
@@ -225,7 +230,8 @@ func (x *Text) askQuick(ctx context.Context) error {
 				return err
 			}
 			if timed {
-				c.ObserveTime(x.spent[i]+time.Since(start).Seconds(), timedRounds)
+				took := time.Since(start).Seconds()
+				c.ObserveTime(x.spent[i]+took+x.Plan.ExtraSeconds(x.added(int(i))), timedRounds)
 			}
 		} else if timed {
 			c.Read(x.spent[i] * timedRounds)
@@ -265,6 +271,10 @@ func (x *Text) ask(ctx context.Context, i int) error {
 func (x *Text) Account(tokens int, drafting, stepping time.Duration) {
 	x.Plan.Throughput.Add(tokens, (drafting + stepping).Seconds())
 	x.judge()
+	x.Stats.Ran = method.Ran{}
+	for _, c := range x.counters {
+		x.Stats.Ran = x.Stats.Ran.Add(c.Ran())
+	}
 	x.Stats.Count(&x.Plan, tokens, x.Outcome.Accepted, func(place int32) bool { return x.Rows[place] > 0 }, drafting, stepping)
 }
 
@@ -275,6 +285,34 @@ func (x *Text) WorkAhead(ctx context.Context) (wait func()) {
 
 // Clear drops what was kept and no drafter was told of; before is the token before that of the next round's first row.
 func (x *Text) Clear(before token.ID) { x.kept, x.before = x.kept[:0], before }
+
+// Expect makes room for what so many rows of a prompt give, before the first of them is kept: room that grows would be twice as much.
+func (x *Text) Expect(rows int) {
+	if len(x.kept) > 0 {
+		return
+	}
+	floats, tops, hidden := kept1(x.Wants.Prompt, false, x.model)
+	x.store.Reset()
+	x.store.Reserve(rows*floats, rows*tops, rows*hidden)
+	x.kept = slices.Grow(x.kept, rows)
+}
+
+// shrink gives the room of a prompt's rows back, where it is more than that of a round's. Nothing is kept.
+func (x *Text) shrink() {
+	if x.Watched && cap(x.kept) > 1+x.drafts {
+		x.store, x.kept = output.Arena{}, nil
+		x.reserve()
+	}
+}
+
+// Disown makes the rows of the last round but the text's last token's and the first accepted ones, so many altogether, ones that were not accepted.
+func (x *Text) Disown(but int) {
+	for i, node := range x.Outcome.Accepted {
+		if row := int(x.Rows[node]); i+1 >= but && row < len(x.kept) {
+			x.kept[row].Accepted = false
+		}
+	}
+}
 
 // Keep copies what a row gave, for the drafters. The result is the caller's to fill until the next call.
 func (x *Text) Keep(result *compute.Result, r method.RowResult) *method.RowResult {

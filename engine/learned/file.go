@@ -3,6 +3,7 @@ package learned
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"grove/internal/cachefile"
 	"grove/method"
@@ -27,13 +28,14 @@ func (s *Store) Load() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i, info := range s.infos {
-		l, ok := saved[info.Name]
-		if !ok || !info.Lasting {
+		if !info.Lasting {
 			continue
 		}
+		l := saved[info.Name]
+		bare, _, _ := strings.Cut(info.Name, ":") // options change nothing of what was computed before any text
 		t.rates.Restore(i, l.Rates)
-		s.primed[i] = l.Primed
-		begin(t.Methods[i], l.Primed)
+		s.primed[i] = saved[bare].Primed
+		begin(t.Methods[i], s.primed[i])
 		if m, ok := t.Methods[i].(method.Saver); ok && len(l.State) > 0 {
 			_ = m.UnmarshalBinary(l.State) // it has changed nothing, and learns anew
 		}

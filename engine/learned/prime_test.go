@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"grove/compute"
@@ -123,6 +124,18 @@ func TestPrime(t *testing.T) {
 			var row method.SuccessorRow
 			if known := texts.Methods[0].(primer).Of(&row, token.None, b.id); known != (b.want != none) || known && row[0].ID != b.want {
 				t.Errorf("%s, salt %q: behind %d: %v, known %v; want %d", phase.name, b.salt, b.id, row[0], known, b.want)
+			}
+			if phase.primed != nil && b.want != none && b.salt == "" { // a method with an option begins with the same
+				with := slices.Clone(infos)
+				with[0].Name += ":option=1"
+				other, err := New(with, env, path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				other.Load()
+				if texts, err = other.Of("a", false); err != nil || !texts.Methods[0].(primer).Of(&row, token.None, 3) || row[0].ID != 4 {
+					t.Errorf("%s: with an option 3 is followed by %v, %v", phase.name, row[0], err)
+				}
 			}
 			if texts.Methods[1].(primer).Of(&row, token.None, b.id) {
 				t.Errorf("%s: a method that does not last begins with something", phase.name)

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -38,10 +39,11 @@ func TestResumed(t *testing.T) {
 				least = min(least, l)
 			}
 		}
+		p.tree = tree
 		r := p.resume(tree)
 		for n := 0; n <= tree.Len(); n++ {
 			if n > 0 {
-				r.add(&tree.Nodes()[n-1])
+				r.add(int32(n - 1))
 			}
 			want := c.Seconds(StepSize{Rows: n + 1, Depth: depth, Logits: n + 1}) - c.Seconds(StepSize{Rows: n + 1, Depth: depth})
 			for l := range layers {
@@ -62,6 +64,45 @@ func TestResumed(t *testing.T) {
 	}
 }
 
+// TestExtra: extra rows count as rows that run anew, behind the text always and behind a draft where that runs, up to as many as there is room for.
+func TestExtra(t *testing.T) {
+	c := &Cost{Rows: []int{1, 80}, Layers: []float64{10, 89}, Head: Curve{X: []int{1}, Y: []float64{0}}, Correction: []float64{1, 1}} // a row costs 1
+	p := &Planner{Layers: 10, MaxDrafts: 6}
+	p.Begin(c, 0)
+	tree := method.NewTree(8, 10)
+	tree.Reset(8, method.NewRates(1))
+	tree.Resume(method.Root, method.Live{Node: 1, Layer: 5})
+	first := tree.Add(method.Root, 1, 0, 0.9)
+	second := tree.Add(first, 2, 0, 0.9)
+	for node, n := range map[int]int{method.Root: 2, first: 1, second: 4} {
+		for range n {
+			tree.AddExtra(node, method.Root, nil, forest.Want{})
+		}
+	}
+	p.tree = tree
+	r := p.resume(tree)
+	resumed := func(rows, fresh float64) float64 { return 9 + rows - (rows-fresh)/2 }
+	for n, want := range []float64{resumed(3, 2), resumed(5, 4), resumed(7, 6)} { // 10 rows have no room
+		if n > 0 {
+			r.add(int32(n - 1))
+		}
+		if got := r.seconds(n + 1); math.Abs(got-want) > 1e-9 {
+			t.Errorf("%d drafts: %v s, want %v", n, got, want)
+		}
+	}
+	for _, step := range []struct{ chosen, room, want int }{{0, 64, 2}, {1, 64, 3}, {2, 64, 4}, {2, 3, 3}, {2, 0, 0}} {
+		p.noExtra = false
+		p.chosen = []int32{0, 1}[:step.chosen]
+		if p.LimitExtra(step.room); p.ExtraRows() != step.want {
+			t.Errorf("%+v: %d", step, p.ExtraRows())
+		}
+	}
+	p.LimitExtra(64)
+	if fewer := p.Limit(0); fewer == 0 || p.ExtraRows() != 0 || p.Limit(0) != 0 {
+		t.Errorf("limited to nothing: %d fewer, %d extra rows", fewer, p.ExtraRows())
+	}
+}
+
 // chained is a text whose drafts come from the first layers of its model, in time that passes as a cost predicts it.
 type chained struct {
 	p           Planner
@@ -70,6 +111,7 @@ type chained struct {
 	cost        *Cost
 	rng         *rand.Rand
 	exit, depth int
+	adapter     float64 // what a module behind them costs, in layers
 	alpha       float64 // share of drafts that are accepted
 	asked       int
 	took, plain float64
@@ -81,7 +123,7 @@ func (x *chained) round(tree *method.Tree) {
 	tree.Reset(x.depth, x.rates)
 	tree.Floor, tree.Throughput, tree.Steps = x.p.Least(), x.p.Throughput.Rate(), &x.p
 	x.p.Spent = 0
-	spent, gain, pass := 0.0, x.p.Choose(tree), x.p.LayerSeconds(1, x.exit)+x.p.HeadSeconds(1)
+	spent, gain, pass := 0.0, x.p.Choose(tree), x.p.LayerSeconds(1, x.exit)+x.adapter*x.p.LayerSeconds(1, 1)+x.p.HeadSeconds(1)
 	if x.turn.Due(gain) {
 		x.asked++
 		live := method.Live{Node: 1, Layer: x.exit}
@@ -100,7 +142,7 @@ func (x *chained) round(tree *method.Tree) {
 	r, tokens, at := x.p.resume(tree), 1, method.Root
 	for _, c := range x.p.Chosen() {
 		n := &tree.Nodes()[c]
-		if r.add(n); tokens == int(n.Depth) && x.rng.Float64() < x.alpha {
+		if r.add(c); tokens == int(n.Depth) && x.rng.Float64() < x.alpha {
 			tokens++
 			tree.Learn(at, 1)
 			at = int(c)
@@ -112,17 +154,22 @@ func (x *chained) round(tree *method.Tree) {
 	x.took, x.plain = x.took+took, x.plain+float64(tokens)*x.p.StepSeconds(1)
 }
 
+// kangaroo is what attention without a feed-forward block costs, in layers.
+const kangaroo = 1.0 / 3
+
 // TestLayerDrafting replays texts at the costs of models: drafting on the first layers goes on where it pays, and stops where the model has
 // too few layers, or its drafts are seldom accepted.
 func TestLayerDrafting(t *testing.T) {
 	for _, c := range []struct {
 		cost         string
 		layers, exit int
+		adapter      float64
 		alpha        float64
 		pays         bool
 	}{
-		{"7b-q4_0", 32, 8, 0.8, true}, {"7b-q4_0", 32, 8, 0.1, false}, {"7b-q4_0", 32, 30, 0.9, false},
-		{"0.5b-q8_0", 24, 6, 0.85, true}, {"0.5b-q8_0", 24, 6, 0.2, false}, {"gopher", 4, 2, 0.5, false}, {"gopher", 4, 3, 0.7, false},
+		{"7b-q4_0", 32, 8, 0, 0.8, true}, {"7b-q4_0", 32, 8, 0, 0.1, false}, {"7b-q4_0", 32, 30, 0, 0.9, false},
+		{"0.5b-q8_0", 24, 6, 0, 0.85, true}, {"0.5b-q8_0", 24, 6, 0, 0.2, false}, {"gopher", 4, 2, 0, 0.5, false}, {"gopher", 4, 3, 0, 0.7, false},
+		{"7b-q4_0", 32, 2, kangaroo, 0.6, true}, {"7b-q4_0", 32, 2, kangaroo, 0.05, false}, {"0.5b-q8_0", 24, 2, kangaroo, 0.6, true}, {"gopher", 4, 1, kangaroo, 0.4, false},
 	} {
 		text, err := os.ReadFile("../../bench/costs/" + c.cost + ".json")
 		if err != nil {
@@ -132,15 +179,17 @@ func TestLayerDrafting(t *testing.T) {
 		if err := json.Unmarshal(text, cost); err != nil {
 			t.Fatal(err)
 		}
-		x := &chained{p: Planner{Layers: c.layers}, rates: method.NewRates(1), cost: cost, rng: rand.New(rand.NewPCG(1, 2)), exit: c.exit, depth: 6, alpha: c.alpha}
+		x := &chained{p: Planner{Layers: c.layers}, rates: method.NewRates(1), cost: cost, rng: rand.New(rand.NewPCG(1, 2)), exit: c.exit, adapter: c.adapter, depth: 6, alpha: c.alpha}
 		tree := method.NewTree(8, 10)
 		const rounds = 600
 		for range rounds {
 			x.round(tree)
 		}
 		faster := x.plain / x.took
+		says := fmt.Sprintf("%s, %d of %d layers, %.2f accepted: asked in %d of %d rounds, %.2f times as fast", c.cost, c.exit, c.layers, c.alpha, x.asked, rounds, faster)
+		t.Log(says)
 		if c.pays && (x.asked < 9*rounds/10 || faster < 1.1) || !c.pays && (x.asked > rounds/10 || faster < 0.97) {
-			t.Errorf("%s, %d of %d layers, %.2f accepted: asked in %d of %d rounds, %.2f times as fast", c.cost, c.exit, c.layers, c.alpha, x.asked, rounds, faster)
+			t.Error(says)
 		}
 	}
 }

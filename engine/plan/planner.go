@@ -28,6 +28,9 @@ type Planner struct {
 	chosen []int32               // places of the drafts to run, parents first
 	taken  int                   // drafts of the order that have a row among those of other rounds
 	worth  int                   // of these, those that pay
+
+	extraRoom int  // extra rows of the step at most
+	noExtra   bool // none runs
 }
 
 // MaxDraft bounds the drafts that one step runs.
@@ -68,7 +71,7 @@ func (p *Planner) Begin(c *Cost, depth int) {
 // promise on top of what their time is worth.
 func (p *Planner) Choose(t *method.Tree) (gain float64) {
 	nodes := t.Nodes()
-	p.tree = t
+	p.tree, p.extraRoom, p.noExtra = t, MaxDraft, false
 	p.order, p.chosen = p.order[:0], p.chosen[:0]
 	for i := range nodes {
 		p.order = append(p.order, int32(i))
@@ -84,7 +87,8 @@ func (p *Planner) Choose(t *method.Tree) (gain float64) {
 	})
 	switch {
 	case len(nodes) == 0:
-		return 0
+		r := p.resume(t)
+		return p.Throughput.Rate() * (p.table[1] - r.seconds(1)) // of extra rows
 	case p.Eager || t.RunsAll():
 		return p.all(nodes)
 	}
@@ -93,7 +97,7 @@ func (p *Planner) Choose(t *method.Tree) (gain float64) {
 	gain = p.Throughput.Rate() * (p.table[1] - r.seconds(1)) // of the rows that are resumed, the text's last one is
 	for n := 1; n <= min(len(p.order), p.most()); n++ {
 		expected += float64(nodes[p.order[n-1]].Score)
-		r.add(&nodes[p.order[n-1]])
+		r.add(p.order[n-1])
 		if rate := (1 + expected) / (p.Spent + r.seconds(n+1)); rate > most {
 			best, most = n, rate
 			gain = expected - p.Throughput.Rate()*(r.seconds(n+1)-p.table[1])
@@ -128,10 +132,13 @@ func (p *Planner) Reserve(drafts int) {
 // Bytes returns the room for choosing.
 func (p *Planner) Bytes() int { return 4 * (cap(p.order) + cap(p.chosen)) }
 
-// Limit keeps the first n of the chosen drafts, and returns how many it has taken away.
+// Limit keeps the first n of the chosen drafts, and returns how many it has taken away; with none no extra rows are run either.
 func (p *Planner) Limit(n int) (fewer int) {
 	fewer = max(0, len(p.chosen)-max(0, n))
 	p.chosen = p.chosen[:len(p.chosen)-fewer]
+	if n <= 0 && p.ExtraRows() > 0 {
+		p.noExtra, fewer = true, fewer+1
+	}
 	return fewer
 }
 
@@ -177,7 +184,7 @@ func (p *Planner) all(nodes []method.Node) (gain float64) {
 	r := p.resume(p.tree)
 	for _, c := range p.chosen {
 		gain += float64(nodes[c].Score)
-		r.add(&nodes[c])
+		r.add(c)
 	}
 	return gain - p.Throughput.Rate()*(r.seconds(n+1)-p.table[1])
 }

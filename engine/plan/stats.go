@@ -1,6 +1,10 @@
 package plan
 
-import "time"
+import (
+	"time"
+
+	"grove/method"
+)
 
 // Stats has the counts and times of a sequence's drafting.
 type Stats struct {
@@ -10,6 +14,7 @@ type Stats struct {
 	Accepted int           // of these
 	Drafting time.Duration // making drafts
 	Stepping time.Duration // of the rounds, drafting aside
+	Ran      method.Ran    // passes that drafters ran
 	// RanByRank and AcceptedByRank count the drafts by the rank of their score in their round: those that were run, and those that were accepted.
 	RanByRank, AcceptedByRank [MaxDraft]int
 }
@@ -31,6 +36,11 @@ func (s *Stats) add(o Stats, times int) {
 	s.Accepted += times * o.Accepted
 	s.Drafting += time.Duration(times) * o.Drafting
 	s.Stepping += time.Duration(times) * o.Stepping
+	if times > 0 {
+		s.Ran = s.Ran.Add(o.Ran)
+	} else {
+		s.Ran = s.Ran.Since(o.Ran)
+	}
 	for i := range o.RanByRank {
 		s.RanByRank[i] += times * o.RanByRank[i]
 		s.AcceptedByRank[i] += times * o.AcceptedByRank[i]

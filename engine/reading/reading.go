@@ -25,6 +25,8 @@ var masks = map[string]Mask{"": ByModel, "causal": Causal, "full": Full}
 // Reading says which states are read. The zero value is the stream behind the final norm.
 type Reading struct {
 	Layers []int // the streams behind these layers as they are, ascending from 0, side by side; nil: a state
+	Embeds bool  // of Layers: the stream before the first layer is read too, and stands before them
+	State  bool  // of Layers: the state behind the final norm is read too, and stands behind them
 	Exit   int   // the state is that of the model's first layers, so many, behind the final norm; 0: of all
 	Stream bool  // of Exit: what is read is the stream behind its layers as it is
 	Mask   Mask

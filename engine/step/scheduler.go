@@ -26,11 +26,18 @@ func (m *Maker) schedule(st *Step) {
 	}
 	tokens, fixed := m.scheduleFixed(st)
 	m.share(st, tokens, fixed)
+	left := m.Chunk - fixed
+	for _, t := range st.rounds {
+		left -= len(t.need.Drafts.Chosen())
+	}
 	size := plan.StepSize{}
 	readers := 0
 	for _, t := range st.parts {
 		if t.need.Drafts != nil {
-			t.Rows += len(t.need.Drafts.Chosen())
+			t.need.Drafts.LimitExtra(max(0, left))
+			extra := t.need.Drafts.ExtraRows()
+			left -= extra
+			t.Rows += len(t.need.Drafts.Chosen()) + extra
 		}
 		if t.Rows == 0 {
 			readers++

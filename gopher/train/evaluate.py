@@ -1,11 +1,11 @@
 """Measures a model on the files held out, and drafts against it.
 
-usage: evaluate.py CKPT [DRAFT ...] [--dir DIR] [--texts 64]
+usage: evaluate.py CKPT [DRAFT ...] [--dir DIR] [--texts 64] [--exits 2,3,6]
 
 CKPT and DRAFT are checkpoints or GGUF files of the family. Loss: over all of valid.bin, in windows of the model's context one after the other, in nats a token and bits a byte. Acceptance: the target
 goes on for 128 tokens from the first 64 of windows of valid.bin, greedy and at temperature 1; at each of its tokens the
 draft is asked for the next. Greedy, a guess is accepted where both have the same likeliest token; at temperature 1, with
-the probability that is the sum of the smaller of the two for each token.
+the probability that is the sum of the smaller of the two for each token. --exits: the loss behind so many layers, by the model's last norm and output.
 """
 import argparse
 import json
@@ -23,16 +23,18 @@ BATCH = 8  # texts at a time
 
 
 @torch.no_grad()
-def nats(m, ids, dev):
-    """Nats a token of ids."""
-    n, total, count = m.c["ctx"], 0.0, 0
+def nats(m, ids, dev, exits=()):
+    """Nats a token of ids, behind each of the exits, in rising order, and behind all layers."""
+    n, which = m.c["ctx"], [*exits, m.c["layers"]]
+    total, count = [0.0] * len(which), 0
     rows = [ids[i:i + n + 1] for i in range(0, len(ids) - n, n)]
     for i in range(0, len(rows), BATCH):
         x = torch.stack(rows[i:i + BATCH]).to(dev)
         y = x[:, 1:].flatten()
-        total += F.cross_entropy(m(x[:, :-1]).float().flatten(0, 1), y, reduction="sum").item()
+        for j, states in enumerate(m.exits(x[:, :-1], which)):
+            total[j] += F.cross_entropy(m.logits(states).float().flatten(0, 1), y, reduction="sum").item()
         count += y.numel()
-    return total / count
+    return [t / count for t in total]
 
 
 @torch.no_grad()
@@ -61,18 +63,19 @@ def acceptance(target, draft, texts):
     return shares
 
 
-def figures(path, drafts, folder, texts=64):
-    """What is measured of a checkpoint and of drafts for it."""
+def figures(path, drafts, folder, texts=64, exits=()):
+    """What is measured of a checkpoint, of its exits, and of drafts for it."""
     dev = train.device()
     ids = train.read(os.path.join(folder, "valid.bin"))
     with open(os.path.join(folder, "sizes.json")) as f:
         size = json.load(f)["valid"]
     target, ck = model.load(path, dev)
     target.eval()
-    loss = nats(target, ids, dev)
+    *early, loss = nats(target, ids, dev, exits)
     out = dict(parameters=sum(x.numel() for x in target.parameters()), nats=round(loss, 4),
                bits=round(loss / math.log(2) * size["tokens"] / size["bytes"], 4),
                tokens=ck.get("tokens", 0), minutes=round(ck.get("minutes", 0), 1))
+    out.update({f"nats_exit_{n}": round(v, 4) for n, v in zip(exits, early)})
     texts = written(target, ids, texts, dev) if drafts else None
     for path in drafts:
         draft, _ = model.load(path, dev)
@@ -89,8 +92,9 @@ def main():
     p.add_argument("drafts", nargs="*")
     p.add_argument("--dir", default=".", help="folder of valid.bin and sizes.json")
     p.add_argument("--texts", type=int, default=64)
+    p.add_argument("--exits", type=train.numbers, default=[], help="layers, as 2,3,6, behind which the loss is measured too")
     a = p.parse_args()
-    print(json.dumps(figures(a.model, a.drafts, a.dir, a.texts), indent=1))
+    print(json.dumps(figures(a.model, a.drafts, a.dir, a.texts, a.exits), indent=1))
 
 
 if __name__ == "__main__":

@@ -66,10 +66,18 @@ class Block(nn.Module):
         return x + self.drop(self.dn(F.silu(self.g(y)) * self.u(y)))
 
 
+def layer_dropout(layers, most):
+    """The probability with which each of a number of layers is skipped in training: 0 for the first, most for the last, exponential
+    between them (LayerSkip, 2024)."""
+    return [most * (2 ** (l / max(1, layers - 1)) - 1) for l in range(layers)]
+
+
 class Decoder(nn.Module):
+    """rates, where it is set, is what layer_dropout returns; it counts in training alone."""
+
     def __init__(self, c):
         super().__init__()
-        self.c = c
+        self.c, self.rates = c, None
         self.emb = nn.Embedding(c["vocab"], c["dim"])
         self.b = nn.ModuleList(Block(c) for _ in range(c["layers"]))
         self.n = RMSNorm(c["dim"], c["eps"])
@@ -100,6 +108,26 @@ class Decoder(nn.Module):
         for i, block in enumerate(self.b):
             x = block(x, self.cos[:, at:end], self.sin[:, at:end], self.mask[at:end, :end], caches and (caches[i], at))
         return self.n(x)
+
+    def exits(self, ids, which):
+        """The states [B, T, D] behind the first n layers, normalised as the last ones are, for the n of which, in rising order."""
+        x, out = self.emb(ids), []
+        for i, block in enumerate(self.b):
+            x = self.skipped(block, x, self.rates[i] if self.rates and self.training else 0.0)
+            if i + 1 in which:
+                out.append(self.n(x))
+        return out
+
+    def skipped(self, block, x, rate):
+        """A block's result, or x itself for the rows of the batch that skip the block, each with the probability rate."""
+        t = x.shape[1]
+        run = lambda rows: block(rows, self.cos[:, :t], self.sin[:, :t], self.mask[:t, :t])
+        if rate == 0:
+            return run(x)
+        keep = (torch.rand(x.shape[0]) >= rate).nonzero()[:, 0].to(x.device)
+        if len(keep) in (0, len(x)):
+            return run(x) if len(keep) else x
+        return x.index_copy(0, keep, run(x[keep]))
 
     @torch.no_grad()
     def generate(self, ids, length, temperature, gen):

@@ -12,6 +12,7 @@ except ImportError:
     np = None
 try:
     import torch
+    import deepen
     import export
     import model
     import train
@@ -156,6 +157,45 @@ class TestRuns(unittest.TestCase):
             self.assertTrue(torch.equal(v, want.half().float() if want.dim() > 1 else want), name)
         self.assertEqual(again["tokens"], 7)
         self.assertEqual({k: round(v, 9) for k, v in again["cfg"].items()}, {k: round(v, 9) for k, v in settings.items()})
+
+    def test_layers(self):
+        """The recipe of LayerSkip repeats, goes on with the next exit, and refuses exits that the model has not."""
+        two, more = ("--layers", "3"), ("--exits", "1,2", "--layer-dropout", "0.9")
+        want = self.run_to("a.pt", *two, *more)
+        self.assertTrue(self.same(want, self.run_to("b.pt", *two, *more)))
+        for less in ((), more[:2], more[2:]):
+            self.assertFalse(self.same(want, self.run_to("c.pt", *two, *less)))
+        for bad in ("0,1", "3"):
+            with self.assertRaisesRegex(SystemExit, "behind 1 to 2 of 3 layers"):
+                self.run_to("d.pt", *two, "--exits", bad)
+
+    def test_exits(self):
+        """Layers that are never skipped, and exits behind all layers, give the model's own states; the first layer is never skipped."""
+        for got, want in zip(model.layer_dropout(4, 0.5), (0, 0.5 * (2 ** (1 / 3) - 1), 0.5 * (2 ** (2 / 3) - 1), 0.5)):
+            self.assertAlmostEqual(got, want)
+        m, ids = model.Decoder(model.config(16, 3, 2, 1, 32, 64)), torch.arange(20).view(2, 10)
+        first, last = m.exits(ids, [1, 3])
+        self.assertTrue(torch.equal(last, m.states(ids)))
+        m.rates = [0.0, 1.0, 1.0]
+        self.assertTrue(torch.equal(m.exits(ids, [1, 3])[1], first), "the other two are skipped")
+        self.assertTrue(torch.equal(m.eval().exits(ids, [3])[0], last), "outside training nothing is")
+
+    def test_deepen(self):
+        """A model that is spread over more layers of the same width, with room for a whole part in one, computes the same; of a narrower one the
+        shapes are right; where there is no room it is refused."""
+        m = model.Decoder(model.config(16, 2, 4, 2, 32, 64)).eval()
+        ids = torch.arange(60).view(3, 20)
+        basis, share, sizes = deepen.turned(m, ids, 16)
+        self.assertAlmostEqual(share, 1, places=5)
+        new = deepen.spread(m, 16, 3, 2, 32, basis, share, sizes)
+        self.assertEqual(len(new.b), 6)
+        self.assertTrue(torch.allclose(new(ids), m(ids), atol=1e-5))
+        basis, share, sizes = deepen.turned(m, ids, 8)
+        new = deepen.spread(m, 8, 2, 1, 32, basis, share, sizes)
+        self.assertEqual((tuple(new(ids).shape), new.c["heads"], new.c["kv"]), ((3, 20, 4096), 2, 1))
+        for what in ((16, 2, 1, 32), (16, 2, 2, 8), (8, 1, 1, 32)):
+            with self.subTest(what), self.assertRaises(SystemExit):
+                deepen.spread(m, *what, deepen.turned(m, ids, what[0])[0], share, sizes)
 
     def test_without_target(self):
         """Texts of a target are learned from without it, and that is not training on the corpus."""

@@ -2,6 +2,7 @@
 
 usage: train.py --out CKPT --minutes M | --steps N [--dir DIR] [--from CKPT | --dim 256 --layers 4 --heads 8 --kv 4 --ffn 768 --ctx 256]
                 [--batch 16] [--lr 3e-3] [--dropout 0] [--seed 1] [--threads N] [--checks 12]
+                [--layer-dropout 0] [--exits 2,3,6 [--exit-scale 1]]
                 [--samples FILE [--aligned 0.5] [--target CKPT [--states FILE] [--loss NAME]]]
 
 A target is a checkpoint or a GGUF file of the family. The learning rate rises over a hundred steps, or a tenth of them where that is less, and
@@ -13,6 +14,10 @@ With --samples the last part of the budget, --aligned, is another training: nine
 from the target's distribution and their total variation, which is one less what a verifier accepts. --states keeps what the target
 computes of its texts: they are asked for once, not each time that a batch has them. With --loss gkd, --on-policy is the share of batches that
 the model itself continues, at temperature 1, from the first tokens of such texts.
+
+--layer-dropout and --exits are the recipe of LayerSkip (2024), whose first layers draft for all of them. Each text of a batch skips layer l
+of L with the probability (2^(l/(L-1)) - 1) times --layer-dropout. A step predicts behind one of the exits too, the next one each step, by the
+model's own last norm and output: n layers have the weight --exit-scale n/L, all of them 1. Training on texts of a target does neither.
 
 --steps and --seed determine the weights, bit by bit, on a processor and with a number of --threads; another version of PyTorch, kind of
 processor or number of threads sums in another order. A run that went on from CKPT.part ends as one that was not interrupted. Uses CUDA and
@@ -81,6 +86,10 @@ def known(path, target, samples, dev):
     return states
 
 
+def weighed(values, weights):
+    return sum(w * v for w, v in zip(weights, values)) / sum(weights)
+
+
 class Stop:
     """Whether Ctrl-C or SIGTERM was seen, which end a run between two steps."""
     SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -113,6 +122,10 @@ class Run:
             c = model.config(a.dim, a.layers, a.heads, a.kv, a.ffn, a.ctx, dropout=a.dropout)
             self.model, self.seen = model.Decoder(c).to(self.dev), 0
         self.c = self.model.c
+        if a.layer_dropout:
+            self.model.rates = model.layer_dropout(self.c["layers"], a.layer_dropout)
+        if a.exits and not 0 < a.exits[0] <= a.exits[-1] < self.c["layers"]:
+            raise SystemExit(f"train: --exits are {a.exits}; an exit is behind 1 to {self.c['layers'] - 1} of {self.c['layers']} layers")
         if a.loss == "gkd" and self.c["ctx"] < PREFIX:
             raise SystemExit(f"train: --loss gkd: the context is {self.c['ctx']}; it must be {PREFIX} at least")
         wide = [x for x in self.model.parameters() if x.dim() > 1]
@@ -137,7 +150,7 @@ class Run:
 
     def settings(self):
         """What a run that goes on must have in common with its beginning."""
-        return {n: getattr(self.a, n) for n in ("loss", "seed", "steps", "aligned")}
+        return {n: getattr(self.a, n) for n in ("loss", "seed", "steps", "aligned", "exits", "exit_scale", "layer_dropout")}
 
     def frozen(self, path):
         """A model that is asked and not trained, of the vocabulary and, at least, the context of the one that is."""
@@ -152,8 +165,9 @@ class Run:
         if os.path.exists(part):
             s = torch.load(part, map_location="cpu")
             for name, now in self.settings().items():
-                if s["settings"][name] != now:
-                    raise SystemExit(f"train: {part}: began with --{name} {s['settings'][name]}, not {now}; remove the file to begin anew")
+                if s["settings"].get(name, now) != now:
+                    flag = "--" + name.replace("_", "-")
+                    raise SystemExit(f"train: {part}: began with {flag} {s['settings'][name]}, not {now}; remove the file to begin anew")
             self.model.load_state_dict(s["sd"])
             self.opt.load_state_dict(s["opt"])
             self.gen.set_state(s["gen"])
@@ -178,6 +192,8 @@ class Run:
         """The loss of a batch, after a share of the budget."""
         aligned, first = self.samples is not None and done >= 1 - self.a.aligned, 0
         x, numbers = self.batch(aligned)
+        if not aligned and (self.a.exits or self.a.layer_dropout):
+            return self.exits(x)
         if aligned and self.a.loss == "gkd" and torch.rand((), generator=self.gen) < self.a.on_policy:
             x, numbers, first = self.written(x), None, PREFIX - 1
         logits = lambda m: m(x[:, :-1]).float()[:, first:].flatten(0, 1)
@@ -193,6 +209,21 @@ class Run:
                 reference = None if self.reference is None else logits(self.reference)
         return losses.of(self.a, draft, target, reference)
 
+    def exits(self, x):
+        """The mean of the losses of the last state and of this step's early exit, whose weight grows with its depth."""
+        last, which = self.c["layers"], []
+        if self.a.exits:
+            which = [self.a.exits[self.step % len(self.a.exits)]]
+        with half(self.dev):
+            states = self.model.exits(x[:, :-1], [*which, last])
+            values = [F.cross_entropy(self.model.logits(s).float().flatten(0, 1), x[:, 1:].flatten()) for s in states]
+        return weighed(values, self.weights(which))
+
+    def weights(self, which):
+        """The weights of exits, whose sum is that of one of them, and of all layers."""
+        last = self.c["layers"]
+        return [self.a.exit_scale * n / last / max(1, len(which)) for n in which] + [1.0]
+
     def written(self, x):
         """Texts of x's size, which the model, as it is now, continues at temperature 1 from the first tokens of x."""
         self.model.eval()
@@ -203,26 +234,30 @@ class Run:
 
     @torch.no_grad()
     def validate(self):
-        """Nats a token of valid.bin, the same windows each time."""
+        """Nats a token of valid.bin behind each exit and behind all layers, the same windows each time."""
         self.model.eval()
-        gen, total = torch.Generator().manual_seed(3), 0.0
+        which = [*self.a.exits, self.c["layers"]]
+        gen, total = torch.Generator().manual_seed(3), [0.0] * len(which)
         for _ in range(16):
             x = windows(self.data["valid"], 16, self.c["ctx"], gen).to(self.dev)
             with half(self.dev):
-                logits = self.model(x[:, :-1])
-            total += F.cross_entropy(logits.float().flatten(0, 1), x[:, 1:].flatten()).item()
+                for i, states in enumerate(self.model.exits(x[:, :-1], which)):
+                    total[i] += F.cross_entropy(self.model.logits(states).float().flatten(0, 1), x[:, 1:].flatten()).item() / 16
         self.model.train()
-        return total / 16
+        return total
 
     def check(self):
         """Keeps the weights if they are the best so far, and tells whether to go on."""
-        v = self.validate()
+        *early, last = self.validate()
+        v = weighed([*early, last], self.weights(self.a.exits))
         if self.samples is not None or v < self.best:  # what is aligned is not judged by the corpus
             self.best, self.worse = v, 0
             self.kept = {k: x.detach().cpu().clone() for k, x in self.model.state_dict().items()}
         else:
             self.worse += 1
-        print(f"valid {v:.4f} nats a token, {v * self.bits:.4f} bits a byte, {self.seen} tokens, {self.spent / 60:.1f} minutes",
+        if early:
+            print("behind", ", ".join(f"{n} layers {x:.4f}" for n, x in zip(self.a.exits, early)), f"weighed {v:.4f}", flush=True)
+        print(f"valid {last:.4f} nats a token, {last * self.bits:.4f} bits a byte, {self.seen} tokens, {self.spent / 60:.1f} minutes",
               flush=True)
         return self.worse < PATIENCE
 
@@ -289,6 +324,14 @@ def number(kind, allowed, bounds):
     return parse
 
 
+def numbers(text):
+    """A type of flag: whole numbers with commas between them, in rising order."""
+    v = [int(n) for n in text.split(",")]
+    if v != sorted(set(v)):
+        raise argparse.ArgumentTypeError(f"{text}: numbers, each above the one before")
+    return v
+
+
 count = number(int, lambda v: v > 0, "above 0")
 positive = number(float, lambda v: 0 < v < math.inf, "above 0")
 share = number(float, lambda v: 0 <= v <= 1, "0 to 1")
@@ -311,6 +354,9 @@ def main(args=None):
     p.add_argument("--checks", type=count, default=12, help="of the loss on valid.bin, over the budget")
     p.add_argument("--samples", help="texts of a target")
     p.add_argument("--aligned", type=share, default=0.5, help="the last share of the budget, which --samples is for")
+    p.add_argument("--layer-dropout", type=share, default=0.0, help="share of the texts that skip the last layer; earlier layers less")
+    p.add_argument("--exits", type=numbers, default=[], help="layers, as 2,3,6, behind which the model learns to predict too")
+    p.add_argument("--exit-scale", type=positive, default=1.0, help="weight of an exit behind all layers; one behind fewer has that share")
     p.add_argument("--target", help="model to be aligned with")
     p.add_argument("--states", help="file of what the target computes of --samples, written where it is missing")
     losses.flags(p)

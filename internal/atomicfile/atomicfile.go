@@ -16,7 +16,7 @@ import (
 // that is killed leaves its temporary file, which the next Write to the same path removes; that of a
 // process still at work stays. Any number of goroutines and processes may write one path: each writes a whole file, and
 // the one that is renamed last stays. A symbolic link stays, and the file that it names is replaced. A device or a pipe is
-// written as it is. Errors are fill's own or the system's, without a package prefix.
+// written as it is. The writer that fill is given is an [*os.File], which may be written at any place; a pipe may not. Errors are fill's own or the system's, without a package prefix.
 func Write(path string, fill func(io.Writer) error) (err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		return writeDevice(path, fill)

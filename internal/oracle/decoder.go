@@ -134,9 +134,9 @@ func (m *Model) queries(l int, x []float64) (q, k, v []float64) {
 // frequencies returns the rotation of a layer, and the factor on its results. Of LongRoPE's factors these are
 // the long ones where a text can have more tokens than the short ones are for.
 func (m *Model) frequencies(l int) (freq []float64, temperature float64) {
-	dims, base := m.count("rope.dimension_count"), m.floatOr("rope.freq_base", 10000)
+	dims, base := m.countOr("rope.dimension_count", m.countOr("attention.key_length", 0)), m.floatOr("rope.freq_base", 10000)
 	freq = yarn(dims, base, 1, 4096, 32, 1, true) // stretched by 1: plain
-	context := m.countOr("rope.scaling.original_context_length", m.count("context_length"))
+	context := m.countOr("rope.scaling.original_context_length", m.countOr("context_length", 0))
 	switch {
 	case m.has("rope_factors_long.weight"):
 		factors := m.tensor("rope_factors_short.weight")

@@ -8,11 +8,8 @@ import "math"
 func (m *Model) deepseek2(ids []int) [][]float64 {
 	eps := m.floatOr("attention.layer_norm_rms_epsilon", 1e-6)
 	a := m.latent()
-	x := make([][]float64, len(ids))
-	for i, id := range ids {
-		x[i] = m.tensor("token_embd.weight").row(id)
-	}
-	for l := range m.count("block_count") {
+	x := m.inputs(ids)
+	for l := range m.ownLayers() {
 		q, k, v := make([][]float64, len(x)), make([][]float64, len(x)), make([][]float64, len(x))
 		for i := range x {
 			h := rmsNorm(x[i], m.tensor("blk.%d.attn_norm.weight", l), eps)

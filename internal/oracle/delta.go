@@ -12,15 +12,12 @@ func init() {
 // between them gated attention, or latent attention that does not rotate.
 func (m *Model) deltaNets(ids []int) [][]float64 {
 	eps := m.floatOr("attention.layer_norm_rms_epsilon", 1e-5)
-	x := make([][]float64, len(ids))
-	for i, id := range ids {
-		x[i] = m.tensor("token_embd.weight").row(id)
-	}
+	x := m.inputs(ids)
 	feedNorm := "ffn_norm"
 	if m.arch != "kimi-linear" {
 		feedNorm = "post_attention_norm"
 	}
-	for l := range m.count("block_count") {
+	for l := range m.ownLayers() {
 		h := make([][]float64, len(x))
 		for i := range x {
 			h[i] = rmsNorm(x[i], m.tensor("blk.%d.attn_norm.weight", l), eps)

@@ -81,9 +81,11 @@ func (m *Model) head(x [][]float64, eps float64) [][]float64 {
 	if m.has("output.weight") {
 		output = "output.weight"
 	}
-	out := make([][]float64, len(x))
+	out, states := make([][]float64, len(x)), make([][]float64, len(x))
 	for i := range x {
-		out[i] = m.tensor("%s", output).mul(rmsNorm(x[i], m.tensor("output_norm.weight"), eps))
+		states[i] = rmsNorm(x[i], m.finalNorm(), eps)
+		out[i] = m.tensor("%s", output).mul(states[i])
 	}
+	m.keepStates(states)
 	return out
 }

@@ -18,6 +18,8 @@ type Model struct {
 	Full   []bool // layers of a decoder in which all tokens see each other; nil: none
 	Half   bool   // looks GELU up in a table of half floats, as llama.cpp does; of gemma3n and gemma4
 
+	predictor *predictor // whose layer is computed in place of the model's own; nil: none
+
 	file    *gguf.File
 	arch    string
 	tensors map[string]weights // that were used

@@ -8,11 +8,8 @@ import "math"
 // frequencies that factors divide, and clamps the parts of SwiGLU. MiMo has sinks, smaller values, and a factor on values.
 func (m *Model) windowedMixture(ids []int) [][]float64 {
 	eps := m.floatOr("attention.layer_norm_rms_epsilon", 1e-5)
-	x := make([][]float64, len(ids))
-	for i, id := range ids {
-		x[i] = m.tensor("token_embd.weight").row(id)
-	}
-	for l := range m.count("block_count") {
+	x := m.inputs(ids)
+	for l := range m.ownLayers() {
 		h := make([][]float64, len(x))
 		for i := range x {
 			h[i] = rmsNorm(x[i], m.tensor("blk.%d.attn_norm.weight", l), eps)

@@ -4,8 +4,13 @@ package all
 
 import (
 	_ "grove/method/heads/block"
+	_ "grove/method/heads/clover"
 	_ "grove/method/heads/eagle"
+	_ "grove/method/heads/hydra"
+	_ "grove/method/heads/kangaroo"
+	_ "grove/method/heads/medusa"
 	_ "grove/method/heads/mtp"
+	_ "grove/method/heads/ppd"
 	_ "grove/method/logits/goose"
 	_ "grove/method/logits/lookahead"
 	_ "grove/method/logits/recycle"
@@ -17,6 +22,8 @@ import (
 	_ "grove/method/model/mirror"
 	_ "grove/method/model/pearl"
 	_ "grove/method/model/specdec"
+	_ "grove/method/self/del"
+	_ "grove/method/self/draftverify"
 	_ "grove/method/self/layerskip"
 	_ "grove/method/self/swift"
 	_ "grove/method/text/aded"

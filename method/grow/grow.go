@@ -172,9 +172,9 @@ func (g *Grower) Grow(ctx context.Context, t *method.Tree, length int) error {
 	return nil
 }
 
-// First returns the token that is drafted first behind the text of the last Grow where its logits are these.
-func (g *Grower) First(logits []float32) (token.ID, error) {
-	best, err := g.sampler.Candidates(g.best[:1], logits, g.index)
+// First returns the token that is drafted first behind a text of length tokens where the logits there are these.
+func (g *Grower) First(logits []float32, length int) (token.ID, error) {
+	best, err := g.sampler.Candidates(g.best[:1], logits, length)
 	if err != nil {
 		return token.None, err
 	}

@@ -3,11 +3,11 @@ package grow
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"grove/compute"
 	"grove/forest"
 	"grove/method"
+	"grove/sample"
 	"grove/text/token"
 )
 
@@ -16,23 +16,25 @@ import (
 // hangs from it and has, for its feature, what its parent's row gave. It is dropped behind the round, whether its token is accepted or not: then the
 // target's own feature is there. It is for one goroutine.
 //
-// Features come with the rows that the target runs while the text drafts: what the cache gave of a prompt has none. The trunk then begins behind it.
+// Features come with the rows that the target runs while the text drafts: what the cache gave of a prompt has none. The trunk then begins behind it. It
+// begins anew behind what is dropped where a text outgrows the module's context, and where more features wait than the module's window.
 type ModuleSource struct {
 	Rows
 	module *method.Module
 	branch method.Branch // nil: it is not open
 	text   *method.History
 
-	first    int       // place in the text of the feature that the trunk's first row has
+	first    int       // place in the text of the feature that the trunk's first row has; [None]: no feature is known
 	known    int       // rows of the trunk
 	features []float32 // of the tokens of the text from place first+known on, that are no rows yet
 	width    int       // of a feature
+	window   int       // features that wait at most, of a text that is not drafted for
 	own      []float32 // what live rows gave: the text's last row first, and then those of Live
 }
 
 // NewModuleSource returns a source of a module for a target's vocabulary. Its sequence is opened by the first round for which a slot is free.
 func NewModuleSource(m *method.Module, vocabulary int) *ModuleSource {
-	s := &ModuleSource{module: m, width: m.FeatureWidth(), Rows: Rows{Size: m.Size(), Base: None}}
+	s := &ModuleSource{module: m, width: m.FeatureWidth(), window: m.Window(), Rows: Rows{Size: m.Size(), Base: None, Cost: m.LayerCost}}
 	if s.keep = vocabulary; m.Vocabulary != nil {
 		s.dense = make([]float32, vocabulary)
 	}
@@ -55,11 +57,11 @@ func (s *ModuleSource) want() forest.Want {
 // Begin begins a text, none of whose features are known.
 func (s *ModuleSource) Begin(h *method.History) error {
 	s.text = h
-	return s.restart(len(h.IDs()))
+	return s.beginAt(None)
 }
 
-// restart makes the trunk begin at a place of the text.
-func (s *ModuleSource) restart(first int) error {
+// beginAt makes a trunk without rows begin at a place of the text.
+func (s *ModuleSource) beginAt(first int) error {
 	s.first, s.known, s.features, s.Live = first, 0, s.features[:0], s.Live[:0]
 	if s.branch == nil {
 		return nil
@@ -67,39 +69,45 @@ func (s *ModuleSource) restart(first int) error {
 	return s.branch.Truncate(0)
 }
 
-// Committed takes the features of an update of the text: its accepted rows are those of the tokens before the text's last one.
+// waiting returns for how many tokens features wait.
+func (s *ModuleSource) waiting() int { return len(s.features) / s.width }
+
+// keepLast makes a trunk without rows begin with the last n features that wait.
+func (s *ModuleSource) keepLast(n int) error {
+	passed, all := s.waiting()-n, s.features
+	if err := s.beginAt(s.first + s.known + passed); err != nil {
+		return err
+	}
+	s.features = append(s.features, all[passed*s.width:]...)
+	return nil
+}
+
+// Committed takes the features of an update of the text.
 func (s *ModuleSource) Committed(r method.Update) error {
 	ids := s.text.IDs()
-	n := 0
-	for i := range r.Rows {
-		if r.Rows[i].Accepted {
-			n++
-		}
-	}
-	at := len(ids) - 1 - n
 	for i := range r.Rows {
 		row := &r.Rows[i]
-		if !row.Accepted {
-			continue
+		if at := int(row.At); row.Accepted && at < len(ids) && ids[at] == row.ID {
+			if err := s.take(at, row); err != nil {
+				return err
+			}
 		}
-		if at < 0 || ids[at] != row.ID {
-			return s.restart(len(ids) - 1) // rows of another text, such as one that was cut
-		}
-		if err := s.take(at, row); err != nil {
-			return err
-		}
-		at++
 	}
 	return nil
 }
 
 // take adds the feature of the token at a place of the text.
-func (s *ModuleSource) take(at int, row *method.RowResult) (err error) {
-	if next := s.first + s.known + len(s.features)/s.width; at != next {
-		if at < next { // the target has run the row again
-			return nil
+func (s *ModuleSource) take(at int, row *method.RowResult) error {
+	next := s.first + s.known + s.waiting()
+	switch {
+	case s.first == None || at > next: // what lies between has no features
+		if err := s.beginAt(at); err != nil {
+			return err
 		}
-		if err := s.restart(at); err != nil {
+	case at < next: // the target has run the row again
+		return nil
+	case s.waiting() == 2*s.window:
+		if err := s.keepLast(s.window); err != nil {
 			return err
 		}
 	}
@@ -108,13 +116,25 @@ func (s *ModuleSource) take(at int, row *method.RowResult) (err error) {
 }
 
 // Root implements [LogitSource]: it runs the rows of the text that are new. There are none to draft from where the features of the last
-// tokens are not known, where the text is longer than the module's context, and while no slot is free.
+// tokens are not known, and while no slot is free.
 func (s *ModuleSource) Root(ctx context.Context) (bool, error) {
-	ids := s.text.IDs()
-	n := len(s.features) / s.width
-	if n == 0 || s.first+s.known+n != len(ids)-1 || s.known+n > s.Size.Context {
+	ids, n := s.text.IDs(), s.waiting()
+	if n == 0 || s.first+s.known+n != len(ids)-1 {
 		return false, nil
 	}
+	if ok, err := s.fresh(); !ok {
+		return false, err
+	}
+	if s.known+n > s.Size.Context {
+		if err := s.keepLast(min(n, (s.Size.Context+1)/2)); err != nil {
+			return false, err
+		}
+	}
+	return true, s.follow(ctx, ids[s.first+s.known+1:])
+}
+
+// fresh opens the sequence where it is not open, and drops the rows that hang from its trunk; false: no slot is free.
+func (s *ModuleSource) fresh() (ok bool, err error) {
 	if s.branch == nil {
 		b, err := s.module.Open()
 		if errors.Is(err, method.ErrBusy) {
@@ -123,41 +143,47 @@ func (s *ModuleSource) Root(ctx context.Context) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		s.branch, s.Trunk = b, b
+		s.branch, s.Trunk, s.own = b, b, make([]float32, 0, (1+s.Size.MostLive())*s.Size.Width)
 	}
 	s.Live, s.own = s.Live[:0], s.own[:0]
-	if err := s.branch.Drop(); err != nil {
-		return false, err
-	}
-	return true, s.follow(ctx, ids[s.first+s.known+1:])
+	err = s.branch.Drop()
+	return err == nil, err
 }
 
 // follow makes rows of the tokens of the text that are new, and of the features before them, the trunk's.
 func (s *ModuleSource) follow(ctx context.Context, ids []token.ID) error {
-	for from := 0; from < len(ids); {
-		n := min(len(ids)-from, s.Size.Rows)
+	features := s.features
+	for len(ids) > 0 {
+		n := min(len(ids), s.Size.Rows)
 		s.rows = s.rows[:0]
 		for i := range n {
-			at := from + i
-			s.rows = append(s.rows, method.Row{Row: forest.Row{ID: ids[at], Vector: s.features[at*s.width:][:s.width], Transient: i < n-1}, After: i})
+			s.rows = append(s.rows, method.Row{Row: forest.Row{ID: ids[i], Vector: features[i*s.width:][:s.width], Transient: i < n-1}, After: i})
 		}
-		if from += n; from == len(ids) {
+		if n == len(ids) {
 			s.rows[n-1].Want = s.Like.Want
 		}
-		if err := s.Grow(ctx, s.rows); err != nil {
-			return errors.Join(err, s.branch.Drop())
-		}
-		if err := s.branch.Commit(s.got[n-1].Node); err != nil {
+		if err := s.extend(ctx); err != nil {
+			s.features = append(s.features[:0], features...)
 			return err
 		}
-		s.known += n
-		s.got = s.got[n-1:]
+		ids, features, s.known = ids[n:], features[n*s.width:], s.known+n
 	}
-	s.features = s.features[:0]
+	if s.features = s.features[:0]; cap(s.features) > method.MaxLive*s.width {
+		s.features = nil // a prompt's
+	}
+	s.got = s.got[len(s.rows)-1:]
 	if s.module.Block == nil {
 		s.keepOwn(1)
 	}
 	return nil
+}
+
+// extend runs rows and commits them.
+func (s *ModuleSource) extend(ctx context.Context) error {
+	if err := s.Grow(ctx, s.rows); err != nil {
+		return errors.Join(err, s.branch.Drop())
+	}
+	return s.branch.Commit(s.got[len(s.rows)-1].Node)
 }
 
 // keepOwn keeps what the last n rows gave, as the features of drafts behind them.
@@ -195,7 +221,6 @@ func (s *ModuleSource) Expand(ctx context.Context, t *method.Tree, drafts []int)
 	for i := range drafts {
 		s.Live[live+i].Node = s.got[i].Node
 	}
-	s.own = slices.Grow(s.own, len(drafts)*width)
 	s.keepOwn(len(drafts))
 	return nil
 }
@@ -211,6 +236,16 @@ func (s *ModuleSource) Logits(i int) []float32 {
 
 // Room implements [LogitSource].
 func (s *ModuleSource) Room() (drafts, depth int) { return s.Rows.Room(), s.Size.Context - s.known }
+
+// Held implements [method.Sized].
+func (s *ModuleSource) Held() method.Memory {
+	return method.Memory{Logits: s.HeldBytes() + 4*(cap(s.features)+cap(s.own))}
+}
+
+// memory returns what the features take of rows that a round commits, of those that live, and of a pass of so many.
+func (s *ModuleSource) memory(pass int) int {
+	return 4 * (method.MaxLive*s.width + (1+s.Size.MostLive()+pass)*s.Size.Width)
+}
 
 // Close gives the sequence back.
 func (s *ModuleSource) Close() error {
@@ -232,6 +267,13 @@ func NewModuleDrafter(s Shape, m *method.Module, vocabulary int) *ModuleDrafter 
 	d := &ModuleDrafter{ModuleSource: NewModuleSource(m, vocabulary)}
 	d.grower = New(s, d, vocabulary)
 	return d
+}
+
+// MemoryFor implements [method.Sized].
+func (d *ModuleDrafter) MemoryFor(drafts int, p sample.Params) method.Memory {
+	r := d.grower.MemoryFor(drafts, p, d.Size)
+	r.Logits += d.memory(max(1, min(d.grower.shape.Beam, drafts)))
+	return r
 }
 
 // Wants implements [method.Wanter].

@@ -17,7 +17,13 @@ type Rows struct {
 	VocabMap *method.VocabMap // from the tree's tokens to the model's; nil: they are the same
 	Base     int              // the live row of the text's last token; [None]: it is the trunk's end
 	Live     []LiveRow        // parents first
+	Cost     float64          // of a layer of a module, in layers of the target; 0: the model is the target
 	Pass     int              // rows of a pass at most, where the rows are behind the text's own trunk
+	Beside   []method.Row     // rows that the next Run runs too, behind its own; it clears them, and does not add them to Live
+	NoHead   bool             // rows give what Like wants, and no logits
+
+	// Vector, if it is not nil, returns the vector of the i-th row of a pass of drafts.
+	Vector func(i int) []float32
 
 	dense  []float32 // the logits of a row by the target's tokens, where these are others
 	keep   int       // tokens of the vocabulary that are drafted
@@ -25,6 +31,7 @@ type Rows struct {
 	levels []LiveRow
 	places []int // by place in the tree: in Live
 	got    []method.Result
+	ran    method.Ran
 }
 
 // LiveRow is a row that hangs from the trunk.
@@ -51,17 +58,21 @@ func (r *Rows) Vocabulary(vocabulary int) int {
 	return r.keep
 }
 
-// Run runs rows that each want logits, and adds them to Live.
+// Run runs rows that each want logits, unless NoHead says otherwise, and adds them to Live.
 func (r *Rows) Run(ctx context.Context, rows []LiveRow) error {
 	r.rows = r.rows[:0]
-	for _, l := range rows {
+	for i, l := range rows {
 		row := method.Row{Row: r.Like}
-		row.ID, row.Want.Logits = l.ID, true
+		row.ID, row.Want.Logits = l.ID, !r.NoHead
+		if r.Vector != nil {
+			row.Vector = r.Vector(i)
+		}
 		if l.Parent != None {
 			row.Parent = r.Live[l.Parent].Node
 		}
 		r.rows = append(r.rows, row)
 	}
+	r.rows, r.Beside = append(r.rows, r.Beside...), r.Beside[:0]
 	if err := r.Grow(ctx, r.rows); err != nil {
 		return err
 	}
@@ -74,9 +85,13 @@ func (r *Rows) Run(ctx context.Context, rows []LiveRow) error {
 
 // Grow runs rows as they are; Logits returns what they give. They are not added to Live.
 func (r *Rows) Grow(ctx context.Context, rows []method.Row) (err error) {
+	r.ran.Pass(rows, r.Size.Layers, r.Cost)
 	r.got, err = r.Trunk.Grow(ctx, rows)
 	return err
 }
+
+// Ran implements [method.Counter].
+func (r *Rows) Ran() method.Ran { return r.ran }
 
 // Result returns the result of the i-th row of the last pass.
 func (r *Rows) Result(i int) *method.Result { return &r.got[i] }

@@ -79,12 +79,12 @@ func openDFlash(l *model.Loader) model.Model {
 	join, hidden := "fc", "hidden_norm.weight"
 	if m.info.Arch == llamaDFlash {
 		prefix, join, hidden = "dflash.", "dflash_fc", "dflash_hidden_norm.weight"
-		b.Taps = l.LayerTaps(prefix+"target_layer_ids", 0, maxTaps)
+		b.Taps = layerTaps(l, prefix+"target_layer_ids", 0, maxTaps)
 		refuseLlama(l)
 	} else {
-		b.Taps = l.LayerTaps("taps", 1, maxTaps)
+		b.Taps = layerTaps(l, "taps", 1, maxTaps)
 	}
-	vocabulary, ordered := l.DraftVocabulary(), l.Has("markov_w1.weight")
+	vocabulary, ordered := draftVocabulary(l), l.Has("markov_w1.weight")
 	b.Vocabulary = vocabulary
 	b.Block = &model.ModuleBlock{
 		Size: l.Count(prefix+"block_size", 2, maxBlock), Mask: int32(l.Count(prefix+"mask_token_id", 0, m.info.Vocabulary-1)),
@@ -203,7 +203,7 @@ func (m *dflash) Forward(x *compute.Exec) {
 			continue
 		}
 		if stream, ok := x.Only(i, true); ok {
-			m.layers[i].context.Keep(x, m.context(x, i, stream))
+			m.layers[i].keep(x, i, m.context(x, i, stream), &m.hp)
 		}
 		if stream, ok := x.Only(i, false); ok {
 			h := m.layers[i].forward(x, stream, m.hp.Eps)
@@ -223,6 +223,16 @@ func (m *dflash) Forward(x *compute.Exec) {
 	if h, ok := x.Outputs(); ok {
 		x.LogitsByLayer(h, m.order.heads)
 	}
+}
+
+// keep keeps the keys and values of the rows of the context in layer i; h is what they are made of.
+func (d *blockLayer) keep(x *compute.Exec, i int, h compute.Buf, s *model.Hyperparameters) {
+	kv := x.Linears(d.context.QKV[1:3], h)
+	k := kv[0]
+	if d.context.KNorm.Len() > 0 {
+		k = x.NormHeads(k, s.KVHeads, d.context.KNorm, s.Eps)
+	}
+	x.Store(i, x.Rope(k, s.KVHeads, d.context.Rope), kv[1])
 }
 
 // context returns what the rows of the context are in layer i, whose stream is theirs.

@@ -13,7 +13,6 @@ const maxLayers = 8
 func init() {
 	model.RegisterModule("eagle", openEagle)
 	model.RegisterModule("eagle3", openEagle3)
-	model.RegisterModule("kangaroo", openKangaroo)
 }
 
 // eagle predicts the target's next final state from the last one and a token (EAGLE, Li et al. 2024, section 3): a product joins the embedding of
@@ -51,10 +50,14 @@ func openEagle(l *model.Loader) model.Model {
 // openLayer loads layer i, which attends by rows of width values.
 func openLayer(l *model.Loader, s model.Hyperparameters, i, width int, rope *compute.Rope) moduleLayer {
 	l.KeepsKeys(s, i)
-	return moduleLayer{
+	layer := moduleLayer{
 		attnNorm: l.VectorIf(fmt.Sprintf("blk.%d.attn_norm.weight", i), s.Width), attn: l.AttentionOf(s, i, width, rope),
 		ffnNorm: l.Vector(fmt.Sprintf("blk.%d.ffn_norm.weight", i), s.Width), mlp: l.MLP(s, i),
 	}
+	if l.Has(fmt.Sprintf("blk.%d.attn_q_norm.weight", i)) {
+		l.HeadNorms(&layer.attn)
+	}
+	return layer
 }
 
 // ownHead loads the module's own head, of the tokens that it drafts; nil: it has none, and the target's is lent.
@@ -129,21 +132,26 @@ func headOf(x *compute.Exec, lent *model.Lent, norm compute.Vector, own *compute
 type eagle3 struct {
 	eagle
 	embedNorm compute.Vector
+	normed    bool // the residual of the first layer is the feature behind its norm
 }
 
 // featureTaps is the number of places that EAGLE-3 reads.
 const featureTaps = 3
 
 func openEagle3(l *model.Loader) model.Model {
-	s := l.ModuleHyperparameters(l.Count("block_count", 1, 1), true)
+	s := l.ModuleHyperparameters(l.Count("block_count", 1, maxLayers), true)
 	m := &eagle3{eagle: eagle{info: l.Info(), hp: s, lent: l.Lent(), join: l.Projection("fc", s.Width, featureTaps*s.Width)}}
+	m.normed = l.BoolOr("norm_before_residual", false)
 	layers := len(l.Target().Layers)
-	taps := l.Taps(featureTaps, []int{2, layers / 2, layers - 3})
-	vocabulary := l.DraftVocabulary()
+	taps := readTaps(l, featureTaps, []int{2, layers / 2, layers - 3})
+	vocabulary := draftVocabulary(l)
 	m.info.Module = &model.Module{Family: "eagle3", Taps: taps, Vocabulary: vocabulary}
 	m.embedNorm = l.Vector("blk.0.embd_norm.weight", s.Width)
-	m.layers = []moduleLayer{openLayer(l, s, 0, 2*s.Width, l.Rope(s, l.BoolOr("rope.neox", true)))}
-	l.Need("blk.0.attn_norm.weight")
+	rope, width := l.Rope(s, l.BoolOr("rope.neox", true)), 2*s.Width
+	for i := 0; i < s.Layers && l.OK(); i++ {
+		l.Need(fmt.Sprintf("blk.%d.attn_norm.weight", i))
+		m.layers, width = append(m.layers, openLayer(l, s, i, width, rope)), s.Width
+	}
 	m.norm, m.own = l.Vector("output_norm.weight", s.Width), ownHead(l, s, vocabulary)
 	return m
 }
@@ -152,47 +160,28 @@ func openEagle3(l *model.Loader) model.Model {
 func (m *eagle3) Forward(x *compute.Exec) {
 	width, eps := m.info.Width, m.hp.Eps
 	x.EmbedPairs(m.lent.Embed, m.lent.EmbedScale, featureTaps*width, 0)
-	if stream, ok := x.Enter(0); ok {
-		d := &m.layers[0]
-		embed := x.RMSNorm(stream, m.embedNorm, eps)
-		feature := x.TakeVectors(x.Linear(m.join, x.Carried(0, featureTaps*width)))
-		x.CopyHeads(stream, 0, feature, 0, width, 1)
-		a := d.attn.Forward(x, x.Join(embed, x.RMSNorm(stream, d.attnNorm, eps)))
-		x.Leave(d.feed(x, x.Add(stream, a), eps))
+	for i := range m.layers {
+		stream, ok := x.Enter(i)
+		switch {
+		case !ok:
+		case i > 0:
+			x.Leave(m.layers[i].forward(x, stream, eps))
+		default:
+			x.Leave(m.first(x, stream))
+		}
 	}
 	headOf(x, &m.lent, m.norm, m.own, eps)
 }
 
-// kangaroo is an adapter behind the target's first layers (Kangaroo, Liu et al. 2024, section 3.1): attention without a feed-forward block, a norm, and the
-// target's head. A row has the stream behind these layers as its vector, and no token.
-type kangaroo struct {
-	info           *model.Info
-	hp             model.Hyperparameters
-	lent           model.Lent
-	attnNorm, norm compute.Vector
-	attn           model.Attention
-}
-
-func openKangaroo(l *model.Loader) model.Model {
-	s := l.ModuleHyperparameters(1, true)
-	exit := l.Count("exit_layer", 1, max(1, len(l.Target().Layers)-1))
-	l.KeepsKeys(s, 0)
-	m := &kangaroo{
-		info: l.Info(), hp: s, lent: l.Lent(), attnNorm: l.Vector("blk.0.attn_norm.weight", s.Width), norm: l.Vector("output_norm.weight", s.Width),
-		attn: l.Attention(s, 0, l.Rope(s, l.BoolOr("rope.neox", true))),
+// first returns the stream behind the first layer, which reads a token's embedding and a feature.
+func (m *eagle3) first(x *compute.Exec, stream compute.Buf) compute.Buf {
+	d, width, eps := &m.layers[0], m.info.Width, m.hp.Eps
+	embed := x.RMSNorm(stream, m.embedNorm, eps)
+	feature := x.TakeVectors(x.Linear(m.join, x.Carried(0, featureTaps*width)))
+	normed := x.RMSNorm(feature, d.attnNorm, eps)
+	if m.normed {
+		feature = normed
 	}
-	m.info.Module = &model.Module{Family: "kangaroo", Taps: []int{exit}}
-	return m
-}
-
-// Info implements [model.Model].
-func (m *kangaroo) Info() *model.Info { return m.info }
-
-// Forward implements [model.Model].
-func (m *kangaroo) Forward(x *compute.Exec) {
-	x.Embed(m.lent.Embed, m.lent.EmbedScale)
-	if stream, ok := x.Enter(0); ok {
-		x.Leave(x.Add(stream, m.attn.Forward(x, x.RMSNorm(stream, m.attnNorm, m.hp.Eps))))
-	}
-	headOf(x, &m.lent, m.norm, nil, m.hp.Eps)
+	x.CopyHeads(stream, 0, feature, 0, width, 1)
+	return d.feed(x, x.Add(stream, d.attn.Forward(x, x.Join(embed, normed))), eps)
 }

@@ -42,7 +42,7 @@ func openHydra(l *model.Loader) model.Model {
 	}
 	s := l.ModuleHyperparameters(layers+n, layers > 0)
 	m := &hydra{info: l.Info(), hp: s, lent: l.Lent()}
-	m.info.Module = &model.Module{Family: "hydra", Heads: n, Prefix: layers > 0}
+	m.info.Module = &model.Module{Family: "hydra", Heads: n, Prefix: layers}
 	if layers > 0 {
 		m.prefix = openPrefix(l, s)
 	}

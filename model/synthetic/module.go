@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"grove/weights/gguf"
 	"grove/weights/tensor"
@@ -16,7 +17,7 @@ type Module struct {
 	Type       tensor.Type
 	Seed       uint64
 	Heads      int     // medusa, hydra; 0: 3
-	Blocks     int     // residual blocks of a head
+	Blocks     int     // residual blocks of a head; clover: layers, 0: 1
 	Own        bool    // heads, or the module, have outputs of their own
 	Prefix     bool    // hydra: a layer reads the states of the text first
 	Vocabulary []int32 // the tokens that it drafts, of a module with an output of its own; nil: all
@@ -44,10 +45,15 @@ func (m Module) Parts() ([]gguf.KV, []tensor.View, error) {
 	case "dflash", "dflare", "dspark":
 		m.block(&b)
 		m.Family = "dflash"
+	case "clover":
+		m.clover(&b)
 	case "kangaroo":
 		m.count(&b, "exit_layer", max(1, m.Exit))
 		m.attention(&b, "blk.0.", m.Target.Width)
 		b.vector("output_norm.weight", m.Target.Width)
+	case "ppd":
+		m.count(&b, "block_count", m.Heads)
+		b.matrix("prompt.weight", m.Heads, m.Target.Width)
 	default:
 		return nil, nil, fmt.Errorf("synthetic: module %q is not known", m.Family)
 	}
@@ -58,7 +64,11 @@ func (m Module) Parts() ([]gguf.KV, []tensor.View, error) {
 	return metadata, b.out, b.err
 }
 
+// count adds a number, once.
 func (m Module) count(b *builder, key string, n int) {
+	if slices.ContainsFunc(b.metadata, func(has gguf.KV) bool { return has.Key == m.Family+"."+key }) {
+		return
+	}
 	b.metadata = append(b.metadata, gguf.KV{Key: m.Family + "." + key, Value: gguf.Of(uint32(n))})
 }
 
@@ -157,6 +167,31 @@ func (m Module) block(b *builder) {
 		b.matrix("markov_w1.weight", s.Vocab, m.Rank)
 		b.matrix("markov_w2.weight", s.Vocab, m.Rank)
 		b.linear("conf_proj", 1, s.Width+m.Rank)
+	}
+}
+
+// clover adds the module of Clover-2; with Own it has embeddings and a head.
+func (m Module) clover(b *builder) {
+	s := m.Target
+	m.count(b, "block_count", max(1, m.Blocks))
+	for _, cell := range []string{"mix.", "cell."} {
+		b.vector(cell+"attn_norm.weight", s.Width)
+		for _, name := range []string{"attn_q", "attn_k", "attn_v"} {
+			b.linear(cell+name, s.Width, s.Width)
+		}
+	}
+	for i := range max(1, m.Blocks) {
+		prefix := fmt.Sprintf("blk.%d.", i)
+		m.attention(b, prefix, s.Width)
+		m.feed(b, prefix)
+	}
+	b.vector("output_norm.weight", s.Width)
+	b.vector("head_norm.weight", s.Width)
+	b.linear("first", s.Width, s.Width)
+	b.linear("next", s.Width, 2*s.Width)
+	if m.Own {
+		b.matrix("token_embd.weight", s.Vocab, s.Width)
+		b.matrix("output.weight", s.Vocab, s.Width)
 	}
 }
 

@@ -24,6 +24,22 @@ const Temperature = 0.8
 func Open(b testing.TB, pool *par.Pool, name string) *engine.Engine {
 	b.Helper()
 	f, err := gguf.Parse(gopher.Named(name))
+	return open(b, pool, f, err)
+}
+
+// OpenFile opens a model of a GGUF file, which is closed when the test or benchmark ends. The caller links the architecture.
+func OpenFile(b testing.TB, pool *par.Pool, path string) *engine.Engine {
+	b.Helper()
+	f, err := gguf.Open(path)
+	if err == nil {
+		b.Cleanup(func() { f.Close() })
+	}
+	return open(b, pool, f, err)
+}
+
+// open makes an engine of a file.
+func open(b testing.TB, pool *par.Pool, f *gguf.File, err error) *engine.Engine {
+	b.Helper()
 	if err != nil {
 		b.Fatal(err)
 	}

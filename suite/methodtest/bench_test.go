@@ -3,6 +3,7 @@ package methodtest
 import (
 	"testing"
 
+	"grove/engine"
 	"grove/gopher"
 	"grove/internal/par"
 	"grove/method"
@@ -10,17 +11,29 @@ import (
 	"grove/suite/gophertest"
 )
 
+// deep is the gopher that was trained for exits: 12 layers, beside the embedded ones.
+const deep = "gopher-deep"
+
 // BenchmarkLayers reports the tokens a round that methods give which draft with the model's own layers, for the same texts and seeds. Every
 // round drafts.
 func BenchmarkLayers(b *testing.B) {
 	pool := par.New(2)
 	defer pool.Close()
-	target := gophertest.Open(b, pool, gopher.Name)
-	for _, name := range []string{"swift", "layerskip:exit=1", "layerskip:exit=2", "layerskip:exit=3"} {
-		info, err := method.Find(name)
-		if err != nil {
-			b.Fatal(err)
+	for _, m := range []struct {
+		name    string
+		target  *engine.Engine
+		methods []string
+	}{
+		{gopher.Name, gophertest.Open(b, pool, gopher.Name), []string{"swift", "layerskip:exit=1", "layerskip:exit=2", "layerskip:exit=3", "del", "draft-verify"}},
+		{deep, gophertest.OpenFile(b, pool, "../../gopher/testdata/"+deep+"/"+deep+".q8_0.gguf"), []string{
+			"swift", "layerskip:exit=2", "layerskip:exit=3", "layerskip:exit=4", "layerskip:exit=6", "layerskip:exit=9", "del", "draft-verify"}},
+	} {
+		for _, name := range m.methods {
+			info, err := method.Find(name)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.Run(m.name+"/"+name, func(b *testing.B) { gophertest.Rounds(b, m.target, info, method.Env{}, 120) })
 		}
-		b.Run(name, func(b *testing.B) { gophertest.Rounds(b, target, info, method.Env{}, 120) })
 	}
 }

@@ -329,7 +329,7 @@ func (s *subject) enumerate(e *engine.Engine, p sample.Params, prompt []token.ID
 
 // allocations expects drafters of texts and logits to allocate nothing when a text of the size was there before.
 func allocations(s *subject) error {
-	if s.info.RunsRows || s.info.Kind == method.KindModel {
+	if s.info.RunsRows || s.info.Kind == method.KindModel || s.info.Kind == method.KindHeads {
 		return nil // their passes are the engine's
 	}
 	m, err := s.info.Open(method.Env{Vocabulary: vocabulary, Datastore: s.store})

@@ -2,6 +2,7 @@ package methodtest
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -83,8 +84,8 @@ func (l *lab) openModules() (all []model.Model) {
 	info := l.target.Info()
 	of := synthetic.Spec{Width: info.Width, Vocab: info.Vocabulary, Layers: len(info.Layers)}
 	for _, m := range []synthetic.Module{
-		{Family: "medusa", Blocks: 1, Own: true}, {Family: "hydra", Blocks: 1, Prefix: true}, {Family: "eagle"},
-		{Family: "eagle3", Taps: []int32{1, 2, 3}, Own: true}, {Family: "kangaroo"},
+		{Family: "medusa", Blocks: 1, Own: true}, {Family: "hydra", Blocks: 1, Prefix: true}, {Family: "eagle"}, {Family: "clover"},
+		{Family: "eagle3", Taps: []int32{1, 2, 3}, Own: true}, {Family: "kangaroo"}, {Family: "ppd"},
 		{Family: "dflash", Taps: []int32{2, 3}, Own: true}, {Family: "dflare", Taps: []int32{4, 1}, Anchor: true},
 		{Family: "dspark", Taps: []int32{1}, Anchor: true, Rank: 32},
 	} {
@@ -103,9 +104,10 @@ func (l *lab) openModules() (all []model.Model) {
 	return all
 }
 
-// teach makes a module prefer what the target prefers. EAGLE's passes the token's embedding on, of which the target's head prefers the successor.
-// EAGLE-3's passes the features on, which are those of the token before: its own head prefers the successor's successor. DFlash's mask tokens are zeros, and
-// so is its context: they read the text's last token alone. DFlare's first row passes the embedding on.
+// teach makes a module prefer what the target prefers. Medusa's heads read the state of the token before the last one. Hydra's pass the embedding of the
+// last token on, EAGLE's that of the token, of which the target's head prefers the successor.
+// EAGLE-3's passes the features on, which are those of the token before: its own head prefers the successor's successor.
+// DFlash's mask tokens are zeros, and so is its context: they read the text's last token alone. DFlare's first row passes the embedding on.
 // DSpark's matrices prefer the successor of each draft.
 func (l *lab) teach(family string, tensors []tensor.View, width int) {
 	l.tb.Helper()
@@ -116,8 +118,36 @@ func (l *lab) teach(family string, tensors []tensor.View, width int) {
 		}
 	}
 	switch family {
+	case "medusa":
+		for k := range 3 {
+			put(fmt.Sprintf("blk.%d.output.weight", k), ahead(width, k+2))
+		}
+	case "hydra":
+		for k := range 3 {
+			last := make([]float32, k+2)
+			last[k+1] = 1
+			put(fmt.Sprintf("blk.%d.skip.weight", k), identities(width, last...))
+		}
+	case "clover": // the cell before the layers adds the embedding: its queries and keys are the same everywhere
+		one, zero := slices.Repeat([]float32{1}, width), make([]float32, width*width)
+		for _, name := range []string{"mix.attn_q", "mix.attn_k"} {
+			put(name+".weight", zero)
+			put(name+".bias", one)
+		}
+		put("mix.attn_v.weight", identities(width, 10))
+		put("first.weight", identities(width, 1))
+		put("next.weight", identities(width, 0, 1))
 	case "eagle":
 		put("fc.weight", identities(width, 1, 0))
+	case "ppd": // a vector does not know the token before it: each is the sum of a period's tokens, whose successors are the candidates
+		in, _ := periodic(width)
+		sum := make([]float32, width)
+		for id := 2 * period; id < 3*period; id++ {
+			for i := range sum {
+				sum[i] += in[id*width+i]
+			}
+		}
+		put("prompt.weight", slices.Concat(sum, sum, sum))
 	case "eagle3":
 		put("fc.weight", identities(width, 1, 1, 1))
 		put("output.weight", ahead(width, 2))
@@ -178,7 +208,7 @@ func (l *lab) offers(info method.Info) bool { return info.Kind != method.KindHea
 func (l *lab) heads() (all []*method.Module) {
 	for _, m := range l.modules {
 		i := m.Info().Module
-		of := &method.Module{Model: l.engineOf(m, engine.Config{Seqs: 4}).Model(), Family: i.Family, Taps: i.Taps, Heads: i.Heads, Prefix: i.Prefix, FeedsState: i.FeedsState}
+		of := &method.Module{Model: l.engineOf(m, engine.Config{Seqs: 4}).Model(), Family: i.Family, Taps: i.Taps, Heads: i.Heads, Prefix: i.Prefix, FeedsState: i.FeedsState, Vectors: i.Vectors}
 		for _, id := range i.Vocabulary {
 			of.Vocabulary = append(of.Vocabulary, token.ID(id))
 		}

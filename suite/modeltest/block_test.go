@@ -143,7 +143,7 @@ func TestBlocks(t *testing.T) {
 			file := moduleFile(t, m, nil)
 			r := openBlock(t, file, 1)
 			got := r.run(blockIDs)
-			o := oracle.NewBlock(file, moduleTarget.File(t))
+			o := oracle.NewModule(file, moduleTarget.File(t))
 			features, ids := make([][]float64, len(r.features)), make([]int, len(blockIDs))
 			for i, f := range r.features {
 				features[i] = wide(f)
@@ -151,7 +151,7 @@ func TestBlocks(t *testing.T) {
 			for i, id := range blockIDs {
 				ids[i] = int(id)
 			}
-			states, want := o.Forward(features, ids)
+			states, want := o.Block(features, ids)
 			bound := 1e-4
 			if m.Type != tensor.F32 {
 				bound = 6e-2
@@ -187,7 +187,7 @@ func (r *blockRunner) beside() [][]float32 {
 }
 
 // order compares the layer for rows of a token with the oracle's, in a step with a block.
-func (r *blockRunner) order(t *testing.T, o *oracle.Block, states [][]float64, bound float64) {
+func (r *blockRunner) order(t *testing.T, o *oracle.Module, states [][]float64, bound float64) {
 	t.Helper()
 	b, last := r.Model.Info().Module.Block, len(r.Model.Info().Layers)-1
 	s := r.NewSeq("")

@@ -2,6 +2,7 @@ package modeltest
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -51,11 +52,12 @@ type exited struct {
 	logits, state Bits
 	top           int
 	lse           float32
+	stream        Bits // behind the exit's last layer
 }
 
 func (r *Runner) exited(i int) exited {
 	got := r.Exec.Result(i)
-	return exited{r.bits(i), append(Bits(nil), got.State...), int(got.Top[0].ID), got.LSE}
+	return exited{r.bits(i), append(Bits(nil), got.State...), int(got.Top[0].ID), got.LSE, append(Bits(nil), got.Hidden[0]...)}
 }
 
 func (e exited) diff(other exited) error {
@@ -65,12 +67,12 @@ func (e exited) diff(other exited) error {
 	if e.top != other.top || math.Float32bits(e.lse) != math.Float32bits(other.lse) {
 		return fmt.Errorf("token %d is the largest, log-sum-exp %v; and %d, %v", e.top, e.lse, other.top, other.lse)
 	}
-	return e.state.Diff(other.state)
+	return errors.Join(e.state.Diff(other.state), e.stream.Diff(other.stream))
 }
 
-// TestExit runs a tree of rows that stop at a layer and want logits, the largest of them and their state there: equal to
+// TestExit runs a tree of rows that stop at a layer and want logits, the largest of them, their state and their stream there: equal to
 // a model that has no more layers. Another sequence runs all layers in the same step. Then the tree is resumed: equal
-// to one pass.
+// to one pass, of which the stream behind the exit is wanted too.
 func TestExit(t *testing.T) {
 	for _, spec := range exitSpecs {
 		name := spec.Arch
@@ -92,7 +94,7 @@ func TestExit(t *testing.T) {
 }
 
 func checkExit(r, short *Runner, stop int, tree Tree, text []token.ID) error {
-	want := forest.Want{Logits: true, Top: 1, State: true}
+	want := forest.Want{Logits: true, Top: 1, State: true, Hidden: forest.LayerRange(stop-1, stop)}
 	grow := func(r *Runner, s forest.Seq, to int) []forest.Node {
 		nodes := make([]forest.Node, len(tree.IDs))
 		for i, id := range tree.IDs {

@@ -25,11 +25,12 @@ func (r *Runner) outputs(i int) Bits {
 	return out
 }
 
-// checkHidden compares the streams after two layers of a tree's rows, beside another sequence, with those of the same
-// rows run one a step.
+// checkHidden compares the embeddings, and the streams after two layers, of a tree's rows, beside another sequence, with those of the same
+// rows run one a step, and the embeddings with the streams of rows that pass over every layer.
 func checkHidden(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
 	vocab := r.Model.Info().Vocabulary
-	want := forest.Want{Logits: true, Hidden: r.twoLayers()}
+	want := forest.Want{Logits: true, Embedding: true, Hidden: r.twoLayers()}
+	passes := forest.Row{Skip: forest.LayerRange(0, len(r.Model.Info().Layers)), Want: forest.Want{Hidden: forest.LayerRange(0, 1)}}
 	tree := randomTree(rng, 9, vocab)
 	s, other := r.NewSeq(""), r.NewSeq("")
 	defer r.Close(s)
@@ -44,16 +45,21 @@ func checkHidden(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
 	got := make([]Bits, len(nodes))
 	for i := range got {
 		got[i] = r.outputs(2 * i)
-		if n := r.Model.Info().Vocabulary + 2*r.Model.Info().Width; len(got[i]) != n {
+		if n := r.Model.Info().Vocabulary + 3*r.Model.Info().Width; len(got[i]) != n {
 			return fmt.Errorf("node %d gives %d values, want %d", i, len(got[i]), n)
 		}
 	}
 	r.Drop(s, forest.Trunk)
 	for i, id := range tree.IDs {
 		nodes[i] = r.Add(forest.Row{Seq: s, Parent: parentOf(tree, nodes, i), ID: id, Want: want})
+		passes.Seq, passes.Parent, passes.ID = s, parentOf(tree, nodes, i), id
+		r.Add(passes)
 		r.Forward()
 		if err := got[i].Diff(r.outputs(0)); err != nil {
 			return fmt.Errorf("node %d in a tree and by itself: %w", i, err)
+		}
+		if err := Bits(r.Exec.Result(0).Hidden[0]).Diff(r.Exec.Result(1).Hidden[0]); err != nil {
+			return fmt.Errorf("the embedding of node %d, and the stream of a row that passes over every layer: %w", i, err)
 		}
 	}
 	return nil

@@ -33,7 +33,7 @@ func Inspect(w io.Writer, f *File, full bool) error {
 	}
 	out.WriteString("\n")
 	if n, bytes := predictors(f); n > 0 {
-		fmt.Fprintf(out, "modules that predict further tokens: %d (the last layers), %d bytes; grove loads them and drafts with none yet\n", n, bytes)
+		fmt.Fprintf(out, "modules that predict further tokens: %d (the last layers), %d bytes; the method mtp drafts with the first\n", n, bytes)
 	}
 
 	table(out, []string{"key", "type", "value"}, len(f.Metadata), func(i int) []string {

@@ -27,11 +27,18 @@ const (
 // Parse reads a file that is in memory. Its tensors are views of data, in the order of their place.
 // Errors are [*FormatError] values.
 func Parse(data []byte) ([]Tensor, error) {
+	tensors, _, err := parse(data)
+	return tensors, err
+}
+
+// parse returns the tensors of a file and its free text by name.
+func parse(data []byte) (tensors []Tensor, text map[string]string, err error) {
 	header, err := headerOf(data)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	r := newReader(header, lengthBytes)
+	text = map[string]string{}
 	var places []place
 	seen := map[string]bool{}
 	r.object(func(name string) {
@@ -39,7 +46,7 @@ func Parse(data []byte) ([]Tensor, error) {
 		case seen[name]:
 			r.fail("%s: two tensors have this name", tensor.Label(name))
 		case name == metadataKey:
-			r.metadata()
+			r.metadata(text)
 		case name == "":
 			r.fail("a tensor has an empty name")
 		default:
@@ -49,9 +56,10 @@ func Parse(data []byte) ([]Tensor, error) {
 	})
 	r.end()
 	if r.err != nil {
-		return nil, r.err
+		return nil, nil, r.err
 	}
-	return lay(places, data, lengthBytes+len(header))
+	tensors, err = lay(places, data, lengthBytes+len(header))
+	return tensors, text, err
 }
 
 // headerOf returns the JSON text that begins a file.
@@ -216,9 +224,9 @@ func (r *reader) string(what string) string {
 	return s
 }
 
-// metadata reads the free text that a file may carry.
-func (r *reader) metadata() {
-	r.object(func(key string) { r.string(metadataKey) })
+// metadata reads the free text that a file may carry; of two values of a name the last counts.
+func (r *reader) metadata(text map[string]string) {
+	r.object(func(key string) { text[key] = r.string(metadataKey) })
 }
 
 // tensor reads the entry of a tensor.

@@ -57,7 +57,8 @@ func (e *FormatError) Error() string {
 // File is an open file, or the shards of an index together. It does not change until Close, so any
 // number of goroutines may read it.
 type File struct {
-	Tensors []Tensor // by their place, shard by shard
+	Tensors  []Tensor          // by their place, shard by shard
+	Metadata map[string]string // the free text of the files' headers by name; of two shards with a name, the first's
 
 	names map[string]int
 	maps  []*mmap.Map
@@ -70,7 +71,7 @@ const indexSuffix = ".index.json"
 // The result must be closed. Faults of the bytes are [*FormatError] values; a missing file is an error
 // of the system.
 func Open(path string) (*File, error) {
-	f := &File{names: map[string]int{}}
+	f := &File{Metadata: map[string]string{}, names: map[string]int{}}
 	var err error
 	if strings.HasSuffix(path, indexSuffix) {
 		err = f.openShards(path)
@@ -115,8 +116,9 @@ func (f *File) add(path string) (map[string]bool, error) {
 		return nil, &FormatError{path, -1, "the file is empty; download it again"}
 	}
 	var tensors []Tensor
+	var text map[string]string
 	err = mmap.Catch(func() (err error) {
-		tensors, err = Parse(m.Data())
+		tensors, text, err = parse(m.Data())
 		return err
 	})
 	var bad *FormatError
@@ -127,6 +129,11 @@ func (f *File) add(path string) (map[string]bool, error) {
 		return nil, bad
 	case errors.As(err, &fault):
 		return nil, &FormatError{path, fault.Offset, "the file shrank while mapped, or cannot be read"}
+	}
+	for name, value := range text {
+		if _, twice := f.Metadata[name]; !twice {
+			f.Metadata[name] = value
+		}
 	}
 	names := make(map[string]bool, len(tensors))
 	for _, t := range tensors {

@@ -192,8 +192,11 @@ func TestOpen(t *testing.T) {
 
 func TestOpenShards(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "1.safetensors", one("a"))
-	write(t, dir, "2.safetensors", one("b"))
+	texted := func(name, text string) []byte {
+		return file(`{"__metadata__":`+text+`,"`+name+`":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, name)
+	}
+	write(t, dir, "1.safetensors", texted("a", `{"format":"pt","of":"first"}`))
+	write(t, dir, "2.safetensors", texted("b", `{"of":"second","more":""}`))
 	write(t, dir, "3.safetensors", one("a"))
 	write(t, dir, "bad.safetensors", []byte("short"))
 	index := func(text string) string { return write(t, dir, "model.safetensors.index.json", []byte(text)) }
@@ -204,6 +207,9 @@ func TestOpenShards(t *testing.T) {
 	}
 	if a, ok := f.Tensor("a"); len(f.Tensors) != 2 || !ok || string(a.Data) != "a" {
 		t.Errorf("%v", f.Tensors)
+	}
+	if diff := cmp.Diff(map[string]string{"format": "pt", "of": "first", "more": ""}, f.Metadata); diff != "" {
+		t.Errorf("metadata (-want +got):\n%s", diff)
 	}
 	if err := f.Close(); err != nil {
 		t.Error(err)

@@ -20,10 +20,12 @@ import (
 // Model is a scripted model, whose sequences check how they are used.
 type Model struct {
 	Dims   method.Size
-	Next   func(path []token.ID, r forest.Row) []float32 // the logits behind a path, which ends with the row
-	State  func(path []token.ID) []float32               // the final state behind a path; nil: the model gives none
-	Fail   error                                         // of all passes
-	Window int                                           // how far back a trunk can be cut, unless it is cut to nothing; 0: any
+	Next   func(path []token.ID, r forest.Row) []float32            // the logits behind a path, which ends with the row
+	State  func(path []token.ID) []float32                          // the final state behind a path; nil: the model gives none
+	Stream func(path []token.ID, r forest.Row, layer int) []float32 // behind a layer; nil: the model gives none
+	Head   func(stream []float32) []float32                         // the logits of a row that is a vector and passes over all layers
+	Fail   error                                                    // of all passes
+	Window int                                                      // how far back a trunk can be cut, unless it is cut to nothing; 0: any
 
 	Ran   []token.ID // the tokens of all rows
 	Calls int        // passes
@@ -97,8 +99,19 @@ func (s *Sequence) Grow(_ context.Context, rows []method.Row) ([]method.Result, 
 		if err != nil {
 			return nil, err
 		}
-		if r.Want.Logits {
-			got.Result = compute.Result{Logits: s.Next(path, r.Row)}
+		switch {
+		case r.Want.Logits && r.Vector != nil && s.Head != nil:
+			if r.Skip != forest.LayerRange(0, s.Dims.Layers) || len(r.Vector) != s.Dims.Width {
+				return nil, errors.New("a vector of another width, or one that runs layers")
+			}
+			got.Logits = s.Head(r.Vector)
+		case r.Want.Logits:
+			got.Logits = s.Next(path, r.Row)
+		}
+		for l := range s.Dims.Layers {
+			if r.Want.Hidden.Has(l) && s.Stream != nil {
+				got.Hidden = append(got.Hidden, s.Stream(path, r.Row, l))
+			}
 		}
 		if r.Want.State && s.State != nil {
 			got.State = s.State(path)
@@ -268,6 +281,17 @@ func (x *Text) Add(ids ...token.ID) {
 	x.ids = append(x.ids, ids...)
 	x.History.Extend(x.ids)
 	x.Drafter.Committed(method.Update{IDs: ids, Before: token.None})
+}
+
+// AddRan adds tokens to the text behind a step that ran its last tokens, and the new ones but the last: from place first on, with the states of places.
+func (x *Text) AddRan(first int, state func(place int) []float32, ids ...token.ID) {
+	x.ids = append(x.ids, ids...)
+	x.History.Extend(x.ids)
+	u := method.Update{IDs: ids, Before: token.None}
+	for at := first; at < len(x.ids)-1; at++ {
+		u.Rows = append(u.Rows, method.RowResult{ID: x.ids[at], At: int32(at), Accepted: true, Result: compute.Result{State: state(at)}})
+	}
+	x.Drafter.Committed(u)
 }
 
 // Draft returns the drafts behind the text: 128 at most, of 1000 tokens.

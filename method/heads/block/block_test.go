@@ -50,11 +50,10 @@ func begin(t *testing.T, name string, of *method.Module, option string, prompt .
 	t.Helper()
 	of.Family = name
 	x := &growtest.Text{Drafter: growtest.Drafter(t, name+option, method.Env{Vocabulary: 100, Modules: []*method.Module{of}})}
-	x.Begin(t)
-	x.History.Extend(prompt)
+	x.Begin(t, prompt...)
 	var rows []method.RowResult
-	for _, id := range prompt[:len(prompt)-1] {
-		rows = append(rows, method.RowResult{ID: id, Accepted: true, Result: compute.Result{State: make([]float32, width)}})
+	for i, id := range prompt[:len(prompt)-1] {
+		rows = append(rows, method.RowResult{ID: id, At: int32(i), Accepted: true, Result: compute.Result{State: make([]float32, width)}})
 	}
 	x.Drafter.Committed(method.Update{IDs: prompt, Before: token.None, Rows: rows})
 	return x
@@ -112,8 +111,8 @@ func TestContext(t *testing.T) {
 	m.Ran = nil
 	x.History.Extend([]token.ID{3, 5, 7, 8, 20})
 	x.Drafter.Committed(method.Update{IDs: []token.ID{8, 20}, Before: 7, Rows: []method.RowResult{
-		{ID: 7, Accepted: true, Result: compute.Result{State: make([]float32, width)}}, {ID: 8, Accepted: true, Result: compute.Result{State: make([]float32, width)}},
-		{ID: 9, Result: compute.Result{State: make([]float32, width)}},
+		{ID: 7, At: 2, Accepted: true, Result: compute.Result{State: make([]float32, width)}}, {ID: 8, At: 3, Accepted: true, Result: compute.Result{State: make([]float32, width)}},
+		{ID: 9, At: 4, Result: compute.Result{State: make([]float32, width)}},
 	}})
 	if diff := cmp.Diff([]token.ID{21, 22, 23, 24}, best(x.Draft(t, 16))); diff != "" {
 		t.Error(diff)

@@ -8,11 +8,10 @@ package layerskip
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"grove/method"
 	"grove/method/grow"
+	"grove/method/layers"
 )
 
 // Values where no option is given. The paper drafts with 8 of 32 layers, 6 tokens at a time.
@@ -28,7 +27,7 @@ func init() {
 	method.Register(method.Info{
 		Name: "layerskip", Paper: "LayerSkip: early exit and self-speculative decoding, 2024", Kind: method.KindSelf, Grade: method.Exact,
 		Needs: "a model of at least 2 layers", NotAuto: "it drafts well only with models that were trained for early exits", RunsRows: true,
-		CheckNeeds: meets, Open: opener(options{depth: depth}), WithOption: set, Options: fmt.Sprintf("exit=L+depth=%d", depth),
+		CheckNeeds: meets, Open: opener(layers.Options{Depth: depth}), WithOption: set, Options: fmt.Sprintf("exit=L+depth=%d", depth),
 	})
 }
 
@@ -40,42 +39,23 @@ func meets(e method.Env) error {
 	return method.ErrNeeds
 }
 
-// options are what a user may choose.
-type options struct {
-	exit  int // layers that draft; 0: a quarter of the model's
-	depth int
-}
-
-// set reads the options exit and depth, with a + between them where both are given.
+// set reads the options.
 func set(option string) (func(method.Env) (method.Method, error), string, error) {
-	o := options{depth: depth}
-	for _, one := range strings.Split(option, "+") {
-		name, value, _ := strings.Cut(one, "=")
-		n, err := strconv.Atoi(value)
-		switch {
-		case err == nil && name == "exit" && n >= 1 && o.exit == 0:
-			o.exit = n
-		case err == nil && name == "depth" && n >= 1 && n <= deepest:
-			o.depth = n
-		default:
-			return nil, "", fmt.Errorf("option %q is not known; use exit=L, the layers that draft, from 1, and depth=N, the drafts of a chain, from 1 to %d, with a + between the two", option, deepest)
-		}
+	o := layers.Options{Depth: depth}
+	if err := o.Read(option, "the layers that draft", deepest); err != nil {
+		return nil, "", err
 	}
-	spelling := fmt.Sprintf("depth=%d", o.depth)
-	if o.exit > 0 {
-		spelling = fmt.Sprintf("exit=%d+%s", o.exit, spelling)
-	}
-	return opener(o), spelling, nil
+	return opener(o), o.String(), nil
 }
 
-func opener(o options) func(method.Env) (method.Method, error) {
+func opener(o layers.Options) func(method.Env) (method.Method, error) {
 	return func(e method.Env) (method.Method, error) {
 		size, o := e.Target.Size(), o
-		if o.exit >= size.Layers {
-			return nil, fmt.Errorf("layerskip: exit=%d: the model has %d layers; the exit must be 1 to %d", o.exit, size.Layers, size.Layers-1)
+		if err := o.Fits("layerskip", size.Layers); err != nil {
+			return nil, err
 		}
-		if o.exit == 0 {
-			o.exit = max(1, size.Layers/share)
+		if o.Exit == 0 {
+			o.Exit = max(1, size.Layers/share)
 		}
 		return &layerskip{size, o}, nil
 	}
@@ -83,7 +63,7 @@ func opener(o options) func(method.Env) (method.Method, error) {
 
 type layerskip struct {
 	size method.Size
-	options
+	layers.Options
 }
 
 // NewDrafter implements [method.Method].
@@ -91,8 +71,8 @@ func (m *layerskip) NewDrafter(own method.Trunk) (method.Drafter, error) {
 	if own == nil {
 		return nil, fmt.Errorf("%w: the answer is on record", method.ErrNeeds)
 	}
-	d := &drafter{Exit: grow.NewExit(own, m.size, m.exit)}
-	shape := grow.Shape{Ranks: []int{1}, Beam: 1, Depth: m.depth}
+	d := &drafter{Exit: grow.NewExit(own, m.size, m.Exit)}
+	shape := grow.Shape{Ranks: []int{1}, Beam: 1, Depth: m.Depth}
 	d.grower = grow.New(shape, d, d.Vocabulary(m.size.Vocabulary))
 	return d, nil
 }

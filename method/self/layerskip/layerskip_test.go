@@ -9,6 +9,7 @@ import (
 	"grove/forest"
 	"grove/method"
 	"grove/method/grow/growtest"
+	"grove/method/layers"
 	"grove/text/token"
 )
 
@@ -127,7 +128,7 @@ func TestOptions(t *testing.T) {
 			t.Errorf("%s: %s, %v", option, i.Name, err)
 		}
 	}
-	for _, option := range []string{"", "exit", "exit=0", "exit=-1", "exit=x", "depth=0", "depth=26", "exit=1+exit=2", "depth=1+", "layers=3"} {
+	for _, option := range []string{"", "exit", "exit=0", "exit=-1", "exit=x", "depth=0", "depth=26", "exit=1+exit=2", "depth=3+depth=3", "depth=1+", "layers=3"} {
 		if _, err := method.Find("layerskip:" + option); err == nil || !strings.Contains(err.Error(), "use exit=L") {
 			t.Errorf("%s: %v", option, err)
 		}
@@ -150,7 +151,7 @@ func TestOptions(t *testing.T) {
 	if err := meets(method.Env{}); !errors.Is(err, method.ErrNeeds) {
 		t.Errorf("no model: %v", err)
 	}
-	m, err := opener(options{depth: 1})(env)
+	m, err := opener(layers.Options{Depth: 1})(env)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"grove/forest"
 	"grove/method"
 	"grove/method/grow"
+	"grove/method/layers"
 	"grove/text/token"
 )
 
@@ -24,7 +25,7 @@ func init() {
 		Needs: "a model of at least 3 layers", Auto: true, RunsRows: true, Lasting: true, CheckNeeds: meets,
 		Open: func(e method.Env) (method.Method, error) {
 			size := e.Target.Size()
-			return &swift{size, newSearch(size.Layers, ratio)}, nil
+			return &swift{size, layers.NewSearch(size.Layers, ratio)}, nil
 		},
 	})
 }
@@ -56,7 +57,7 @@ func width(p float32, greedy bool) int {
 // swift keeps the set of layers that all texts of an engine draft with.
 type swift struct {
 	size method.Size
-	*search
+	*layers.Search
 }
 
 // meets returns an error where there is no layer to pass over.
@@ -72,7 +73,7 @@ func (m *swift) NewDrafter(own method.Trunk) (method.Drafter, error) {
 	if own == nil {
 		return nil, fmt.Errorf("%w: the answer is on record", method.ErrNeeds)
 	}
-	d := &drafter{search: m.search, Rows: grow.Rows{Trunk: own, Size: m.size, Pass: max(2, shape.Beam)}}
+	d := &drafter{search: m.Search, Rows: grow.Rows{Trunk: own, Size: m.size, Pass: max(2, shape.Beam)}}
 	d.grower = grow.New(shape, d, d.Vocabulary(m.size.Vocabulary))
 	return d, nil
 }
@@ -80,13 +81,13 @@ func (m *swift) NewDrafter(own method.Trunk) (method.Drafter, error) {
 // drafter is the source of the trees that its grower grows. The text's last token is its first row.
 type drafter struct {
 	grow.Rows
-	search  *search
+	search  *layers.Search
 	history *method.History
 	grower  *grow.Grower
 
-	trial   trial       // of the round: the sets that the last token is run with
-	drafted [2]token.ID // behind it by the two sets; [token.None]: it was not run
-	at      int         // the place of the text that they were drafted for
+	trial   layers.Trial // of the round: the sets that the last token is run with
+	drafted [2]token.ID  // behind it by the two sets; [token.None]: it was not run
+	at      int          // the place of the text that they were drafted for
 	roots   []method.Row
 }
 
@@ -99,7 +100,7 @@ func (d *drafter) Begin(h *method.History) error {
 // Committed implements [method.Drafter]: the token that was drawn tells which of the two sets drafted it.
 func (d *drafter) Committed(method.Update) {
 	if ids := d.history.IDs(); d.drafted[1] != token.None && d.at < len(ids) {
-		d.search.count(d.trial, d.drafted[0] == ids[d.at], d.drafted[1] == ids[d.at])
+		d.search.Count(d.trial, d.drafted[0] == ids[d.at], d.drafted[1] == ids[d.at])
 	}
 	d.drafted = [2]token.ID{token.None, token.None}
 }
@@ -116,22 +117,22 @@ func (d *drafter) Draft(ctx context.Context, t *method.Tree) error {
 // Root implements [grow.LogitSource]: it runs the text's last token with the best set and, in the same step, with the set
 // on trial.
 func (d *drafter) Root(ctx context.Context) (ok bool, err error) {
-	d.trial = d.search.next()
-	row := method.Row{Row: forest.Row{ID: d.history.Last(0), Skip: d.trial.best, Want: forest.Want{Logits: true}}}
+	d.trial = d.search.Next()
+	row := method.Row{Row: forest.Row{ID: d.history.Last(0), Skip: d.trial.Best, Want: forest.Want{Logits: true}}}
 	d.roots = append(d.roots[:0], row)
-	if d.trial.open && d.Size.Rows > 1 {
-		row.Skip = d.trial.other
+	if d.trial.Open && d.Size.Rows > 1 {
+		row.Skip = d.trial.Other
 		d.roots = append(d.roots, row)
 	}
 	if err := d.Grow(ctx, d.roots); err != nil {
 		return false, err
 	}
 	for i := range d.roots {
-		if d.drafted[i], err = d.grower.First(d.Logits(i)); err != nil {
+		if d.drafted[i], err = d.grower.First(d.Logits(i), d.at); err != nil {
 			return false, err
 		}
 	}
-	d.Like.Skip = d.trial.best
+	d.Like.Skip = d.trial.Best
 	d.Live = append(d.Live[:0], grow.LiveRow{ID: row.ID, Parent: grow.None, Node: d.Result(0).Node})
 	return true, nil
 }

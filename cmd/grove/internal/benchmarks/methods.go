@@ -5,14 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"grove"
 	"grove/bench"
+	"grove/bench/predict"
 	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/flags"
 	"grove/cmd/grove/internal/terminal"
+	"grove/model/synthetic"
+	"grove/weights/tensor"
 )
 
 // tasks names a workload.
@@ -37,9 +42,11 @@ type methodsCommand struct {
 	flags.Save
 	tasks
 
-	Replay    bool   `help:"Score methods that draft from text on the recorded answers (output), without the model."`
-	CostModel string `placeholder:"FILE" help:"With --replay: the model whose steps give the cost; without it, the model of --model."`
-	Cost      string `placeholder:"FILE" help:"With --replay: the cost of steps, as grove tune --json writes it; the same figures on any machine but for the time to draft."`
+	Eager     bool              `help:"Run every draft of a method, whether it pays on this machine or not."`
+	At        map[string]string `placeholder:"SHAPE=FILE" help:"Predict the speed-up at the cost of a larger model: a shape of grove bench make, and the cost of its steps as grove tune --json writes it; may be repeated."`
+	Replay    bool              `help:"Score methods that draft from text on the recorded answers (output), without the model."`
+	CostModel string            `placeholder:"FILE" help:"With --replay: the model whose steps give the cost; without it, the model of --model."`
+	Cost      string            `placeholder:"FILE" help:"With --replay: the cost of steps, as grove tune --json writes it; the same figures on any machine but for the time to draft."`
 }
 
 // Run implements the command.
@@ -49,6 +56,13 @@ func (c *methodsCommand) Run() (err error) {
 	}
 	if c.Cost != "" && (!c.Replay || c.CostModel != "") {
 		return exit.With(exit.CodeUsage, errors.New("--cost is the cost of steps for --replay; it takes the place of --cost-model"))
+	}
+	if c.Replay && (c.Eager || len(c.At) > 0) {
+		return exit.With(exit.CodeUsage, errors.New("--eager and --at are of rounds that a model runs; a replay runs none"))
+	}
+	shapes, err := shapes(c.At)
+	if err != nil {
+		return err
 	}
 	prompts, err := flags.ReadWorkload(c.Workload)
 	if err != nil {
@@ -63,7 +77,7 @@ func (c *methodsCommand) Run() (err error) {
 	}
 	o := grove.Options{
 		Adapters: adapters,
-		Context:  int(c.Context.N), CacheType: string(c.Cache.Type), Threads: int(c.Threads.N), Parallel: 1, Forget: true,
+		Context:  int(c.Context.N), CacheType: string(c.Cache.Type), Threads: int(c.Threads.N), Parallel: 1, Forget: true, Eager: c.Eager,
 	}
 	c.Beside(&o)
 	m, err := c.Open(o)
@@ -76,7 +90,7 @@ func (c *methodsCommand) Run() (err error) {
 	}
 	ctx, stop := terminal.UntilSignal()
 	defer stop()
-	figures, err := c.measure(ctx, m, limit(prompts, int(c.tasks.Limit)))
+	figures, err := c.measure(ctx, m, limit(prompts, int(c.tasks.Limit)), shapes)
 	if err != nil {
 		return exit.Cause(ctx, err)
 	}
@@ -94,13 +108,13 @@ func (c *methodsCommand) Run() (err error) {
 }
 
 // measure runs the tasks, or replays them.
-func (c *methodsCommand) measure(ctx context.Context, m *grove.Model, prompts []bench.Prompt) ([]bench.MethodFigures, error) {
+func (c *methodsCommand) measure(ctx context.Context, m *grove.Model, prompts []bench.Prompt, at []predict.Shape) ([]bench.MethodFigures, error) {
 	s := terminal.Steps("tasks")
 	defer s.End()
 	names := c.List()
 	if !c.Replay {
 		return bench.CompareMethods(ctx, m, fitting(m, prompts), bench.MethodsOptions{
-			Methods: names, Accept: string(c.Accept.Rule), Tokens: c.MaxTokens.Limit(), Sampling: grove.Sampling{Temperature: c.Temperature.Or(0)}, Seed: c.Seed.Or(1), LeftOut: c.LeftOut(),
+			Methods: names, Accept: string(c.Accept.Rule), Tokens: c.MaxTokens.Limit(), Sampling: grove.Sampling{Temperature: c.Temperature.Or(0)}, Seed: c.Seed.Or(1), At: at, LeftOut: c.LeftOut(),
 		}, s.Show)
 	}
 	cost, err := c.cost(ctx, m)
@@ -114,15 +128,36 @@ func (c *methodsCommand) measure(ctx context.Context, m *grove.Model, prompts []
 	return figures, err
 }
 
+// shapes reads the costs of larger models.
+func shapes(at map[string]string) (all []predict.Shape, err error) {
+	for _, name := range slices.Sorted(maps.Keys(at)) {
+		s, err := synthetic.Named(name, tensor.F32)
+		if err != nil {
+			return nil, exit.With(exit.CodeUsage, fmt.Errorf("--at: %w", err))
+		}
+		cost, err := readCost(at[name])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, predict.Shape{Name: name, Layers: s.Layers, Cost: cost})
+	}
+	return all, nil
+}
+
+// readCost reads a file of the cost of steps.
+func readCost(path string) (*grove.Cost, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, exit.File(err)
+	}
+	cost, err := grove.ReadCost(f)
+	return cost, exit.File(errors.Join(err, f.Close()))
+}
+
 // cost reads or measures the cost of steps for a replay.
 func (c *methodsCommand) cost(ctx context.Context, m *grove.Model) (cost *grove.Cost, err error) {
 	if c.Cost != "" {
-		f, err := os.Open(c.Cost)
-		if err != nil {
-			return nil, exit.File(err)
-		}
-		cost, err := grove.ReadCost(f)
-		return cost, exit.File(errors.Join(err, f.Close()))
+		return readCost(c.Cost)
 	}
 	if c.CostModel != "" {
 		path, err := flags.Find(c.CostModel)

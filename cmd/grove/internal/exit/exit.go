@@ -59,8 +59,24 @@ func File(err error) error { return With(CodeFile, err) }
 // Output returns the error of a result that cannot be written; nil stays nil.
 func Output(err error) error { return With(CodeOutput, err) }
 
-// OutputTo returns a writer that writes to w and whose errors have the code of [Output].
-func OutputTo(w io.Writer) io.Writer { return outputTo{w} }
+// OutputTo returns a writer that writes to w and whose errors have the code of [Output]. It is an [io.WriterAt] where w is one.
+func OutputTo(w io.Writer) io.Writer {
+	if at, ok := w.(io.WriterAt); ok {
+		return outputAt{outputTo{w}, at}
+	}
+	return outputTo{w}
+}
+
+type outputAt struct {
+	io.Writer
+	at io.WriterAt
+}
+
+// WriteAt implements [io.WriterAt].
+func (o outputAt) WriteAt(b []byte, off int64) (int, error) {
+	n, err := o.at.WriteAt(b, off)
+	return n, Output(err)
+}
 
 type outputTo struct{ w io.Writer }
 

@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 
@@ -282,6 +283,15 @@ func (f TextFile) Read(name string, texts ...*string) (string, error) {
 	}
 	b, err := regular.ReadText(f.File, terminal.MaxText)
 	return string(b), exit.File(err)
+}
+
+// ReadText returns the text of a file of several, which must be regular and UTF-8, of [terminal.MaxText] bytes at most.
+func ReadText(path string) (string, error) {
+	text, err := regular.Read(path, terminal.MaxText)
+	if err == nil && !utf8.Valid(text) {
+		err = fmt.Errorf("%s: this is no text in UTF-8", path)
+	}
+	return string(text), exit.File(err)
 }
 
 // Out is --out, of results that are bytes.

@@ -30,6 +30,9 @@ func TestMethods(t *testing.T) {
 	if f := (Methods{"sam, lookup+recycle,off"}); !slices.Equal(f.List(), []string{"sam", "lookup,recycle", "off"}) || f.LeftOut() != nil {
 		t.Errorf("named methods are %q", f.List())
 	}
+	if f := (Methods{"layerskip:exit=1+depth=4+sam,draft-verify:skip=1+3-4+depth=2, sam+del:depth=3"}); !slices.Equal(f.List(), []string{"layerskip:exit=1+depth=4,sam", "draft-verify:skip=1+3-4+depth=2", "sam,del:depth=3"}) {
+		t.Errorf("options of methods are split into %q", f.List())
+	}
 	all := Methods{allMethods}
 	if got := all.List(); !slices.Contains(got, "draft") || !slices.Contains(got, grove.MethodAuto) || slices.Contains(got, grove.MethodOff) || all.LeftOut() == nil {
 		t.Errorf("all methods are %q", got)

@@ -2,6 +2,7 @@ package flags
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -54,4 +55,43 @@ func (p Places) Of(n int) (all []int, err error) {
 		}
 	}
 	return all, nil
+}
+
+// States is a list of states of a model's tokens: numbers and ranges of layers, as of [Places], from 0 (the embeddings) to the number of layers; and the word
+// final, the state behind the final norm.
+type States struct {
+	text   string
+	places Places
+	final  bool
+}
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (s *States) UnmarshalText(text []byte) error {
+	*s = States{text: string(text)}
+	words := strings.Split(s.text, ",")
+	numbers := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "final" })
+	if s.final = len(numbers) < len(words); len(numbers) == 0 {
+		return nil
+	}
+	return s.places.UnmarshalText([]byte(strings.Join(numbers, ",")))
+}
+
+// String returns the list as it was given.
+func (s *States) String() string { return s.text }
+
+// Of returns the numbers of the list, ascending and each once, of a model with n layers, and whether the final state is among the states.
+func (s *States) Of(n int) (layers []int, final bool, err error) {
+	if layers, err = s.places.Of(n + 1); err != nil {
+		return nil, false, err
+	}
+	for i, k := range layers {
+		if k < 0 {
+			layers[i] += n + 1
+		}
+		if layers[i] < 0 || layers[i] > n {
+			return nil, false, fmt.Errorf("%d; the model has states from 0 (the embeddings) to %d (behind its layers)", k, n)
+		}
+	}
+	slices.Sort(layers)
+	return slices.Compact(layers), s.final, nil
 }

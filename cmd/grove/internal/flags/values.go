@@ -147,13 +147,23 @@ func (v methodList) Validate() error {
 	return nil
 }
 
-// split returns the entries, each as [grove.Request] takes it.
+// split returns the entries, each as [grove.Request] takes it. A + stands between methods of an entry, or between the options of one: what
+// follows the + of an option is another method where it begins with the name of one.
 func (v methodList) split() []string {
-	names := strings.Split(string(v), ",")
-	for i := range names {
-		names[i] = strings.ReplaceAll(strings.TrimSpace(names[i]), "+", ",")
+	entries, known := strings.Split(string(v), ","), methodNames("").Values()
+	for i, entry := range entries {
+		var names []string
+		for _, part := range strings.Split(strings.TrimSpace(entry), "+") {
+			name, _, _ := strings.Cut(part, ":")
+			if n := len(names); n > 0 && strings.Contains(names[n-1], ":") && !slices.Contains(known, name) {
+				names[n-1] += "+" + part
+			} else {
+				names = append(names, part)
+			}
+		}
+		entries[i] = strings.Join(names, ",")
 	}
-	return names
+	return entries
 }
 
 type stopTexts []string

@@ -47,6 +47,11 @@ func WriteFile(path string, fill func(io.Writer) error) error {
 	return exit.Output(err)
 }
 
+// WriteFileAt is [WriteFile] for a result that is not written from its first byte to its last.
+func WriteFileAt(path string, fill func(io.WriterAt) error) error {
+	return WriteFile(path, func(w io.Writer) error { return fill(w.(io.WriterAt)) })
+}
+
 // Write implements [io.Writer].
 func (o Output) Write(b []byte) (int, error) {
 	n, err := o.file.Write(b)

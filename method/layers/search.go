@@ -1,4 +1,6 @@
-package swift
+// Package layers has what methods share that draft with some of the model's own layers: the tokens a second that chains of such drafts give, sets
+// of layers as users write them, and the search for a set to pass over.
+package layers
 
 import (
 	"encoding/binary"
@@ -20,8 +22,9 @@ const (
 	maxFailedTrials = 64   // trials without success that end it
 )
 
-// search is the search for the layers to pass over. It is safe for concurrent use: all texts of an engine share it.
-type search struct {
+// Search is the search for the layers to pass over, which are of one number and neither the first nor the last (SWIFT, Xia et al. 2024). It is safe
+// for concurrent use: all texts of an engine may share it.
+type Search struct {
 	layers, size int
 
 	mu     sync.Mutex
@@ -36,21 +39,24 @@ type search struct {
 	open   bool   // the search goes on
 }
 
-// trial is a round's part in the search.
-type trial struct {
-	best, other forest.Layers
+// Trial has the two sets that draft at a place of a text.
+type Trial struct {
+	Best, Other forest.Layers
+	Open        bool // Other is on trial
 	number      int
-	open        bool // other is on trial
 }
 
-// newSearch starts with every other layer passed over, as many as the share of the layers between the first and the
-// last is; at least one unless the share is 0.
-func newSearch(layers int, share float64) *search {
-	s := &search{layers: layers, size: int(math.Round(share * float64(layers-2))), rng: rand.New(rand.NewPCG(1, uint64(layers)))}
+// NewSearch starts with every other layer passed over, as many as the share, from 0 to 1, of the layers between the first and the
+// last is; at least one unless the share is 0. The model has 3 layers or more.
+func NewSearch(layers int, share float64) *Search {
+	s := &Search{layers: layers, size: int(math.Round(share * float64(layers-2))), rng: rand.New(rand.NewPCG(1, uint64(layers)))}
 	if share > 0 {
 		s.size = max(1, s.size)
 	}
 	for l, n := 1, 0; n < s.size; l, n = l+2, n+1 {
+		if l >= layers-1 {
+			l = 2 // all odd layers are in the set
+		}
 		s.best = s.best.With(l)
 	}
 	s.open = s.size > 0 && s.size < layers-2 // else there is one set
@@ -58,15 +64,15 @@ func newSearch(layers int, share float64) *search {
 	return s
 }
 
-// next returns the sets of a round.
-func (s *search) next() trial {
+// Next returns the sets of the next place.
+func (s *Search) Next() Trial {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return trial{s.best, s.other, s.number, s.open}
+	return Trial{s.best, s.other, s.open, s.number}
 }
 
-// count tells which sets of a trial drafted the token that was drawn.
-func (s *search) count(t trial, best, other bool) {
+// Count tells which sets of a trial drafted the token that followed a place.
+func (s *Search) Count(t Trial, best, other bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.open || t.number != s.number {
@@ -84,7 +90,7 @@ func (s *search) count(t trial, best, other bool) {
 }
 
 // decide ends a trial.
-func (s *search) decide() {
+func (s *Search) decide() {
 	kept := s.hits[0]
 	s.failed++
 	if s.hits[1] > kept {
@@ -96,7 +102,7 @@ func (s *search) decide() {
 }
 
 // propose makes the next set to try: a random one or, every other time, the best one with one layer exchanged.
-func (s *search) propose() {
+func (s *Search) propose() {
 	s.number, s.seen, s.hits = s.number+1, 0, [2]int{}
 	if !s.open {
 		return
@@ -114,7 +120,7 @@ func (s *search) propose() {
 }
 
 // pick returns a random layer, neither the first nor the last, that is in the set or is not.
-func (s *search) pick(set forest.Layers, in bool) int {
+func (s *Search) pick(set forest.Layers, in bool) int {
 	for {
 		if l := 1 + s.rng.IntN(s.layers-2); set.Has(l) == in {
 			return l
@@ -131,23 +137,23 @@ type record struct {
 }
 
 // MarshalBinary implements [method.Saver].
-func (s *search) MarshalBinary() ([]byte, error) {
+func (s *Search) MarshalBinary() ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return binary.Append(nil, binary.LittleEndian, record{uint32(s.layers), s.best, s.score, s.open})
 }
 
 // UnmarshalBinary implements [method.Saver].
-func (s *search) UnmarshalBinary(b []byte) error {
+func (s *Search) UnmarshalBinary(b []byte) error {
 	var r record
 	if n, err := binary.Decode(b, binary.LittleEndian, &r); err != nil || n != len(b) {
-		return fmt.Errorf("swift: the record has %d bytes; it must have %d", len(b), binary.Size(r))
+		return fmt.Errorf("layers: the record has %d bytes; it must have %d", len(b), binary.Size(r))
 	}
 	if r.Layers != uint32(s.layers) {
-		return fmt.Errorf("swift: the record is of a model of %d layers; this one has %d", r.Layers, s.layers)
+		return fmt.Errorf("layers: the record is of a model of %d layers; this one has %d", r.Layers, s.layers)
 	}
 	if r.Best.Len() != s.size || r.Best.Minus(forest.LayerRange(1, s.layers-1)).Len() > 0 || !(r.Score >= 0 && r.Score <= 1) {
-		return fmt.Errorf("swift: the record is damaged: the set %x, score %v; the set must have %d layers and neither the first nor the last",
+		return fmt.Errorf("layers: the record is damaged: the set %x, score %v; the set must have %d layers and neither the first nor the last",
 			r.Best, r.Score, s.size)
 	}
 	s.mu.Lock()

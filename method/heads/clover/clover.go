@@ -1,0 +1,136 @@
+// Package clover drafts with a recurrent head (Clover, Xiao et al. 2024; Clover-2, Xiao et al. 2024).
+//
+// Layers of the module read the target's states and make a state of the text. Each draft makes the next state of its parent's and of its own token, without
+// attention: so a draft costs the same behind a long text as behind a short one. The tree grows level by level, by the best drafts so far, while that pays; the
+// paper's is fixed. Drafts above temperature 0 are those that the random numbers of the text draw from the head's logits, and the rule is match.
+package clover
+
+import (
+	"context"
+
+	"grove/forest"
+	"grove/method"
+	"grove/method/grow"
+	"grove/sample"
+)
+
+// shape is best first. The published head was trained for five drafts.
+var shape = grow.Shape{Ranks: []int{4}, Beam: 4, Depth: 5}
+
+func init() {
+	method.Register(method.Info{
+		Name: "clover", Paper: "Clover and Clover-2: a recurrent head, 2024", Kind: method.KindHeads, Grade: method.Exact, RunsRows: true,
+		NotAuto: "no trained heads were at hand",
+		Needs:   "heads of the family clover (--heads)", CheckNeeds: method.MeetsModule("clover"),
+		Open: func(e method.Env) (method.Method, error) { return clover{e.Module("clover"), e.Vocabulary}, nil },
+	})
+}
+
+// clover is the head.
+type clover struct {
+	module     *method.Module
+	vocabulary int
+}
+
+// NewDrafter implements [method.Method].
+func (m clover) NewDrafter(method.Trunk) (method.Drafter, error) {
+	d := &drafter{source: source{Heads: grow.NewHeads(m.module, m.vocabulary), layers: m.module.Prefix}, module: m.module}
+	d.grower = grow.New(shape, &d.source, m.vocabulary)
+	return d, nil
+}
+
+// source gives the head's logits behind the text and behind drafts.
+type source struct {
+	*grow.Heads
+	layers int // of the module that read the text; the next ones are the cell, the head behind the text, and that behind a draft
+	rows   []method.Row
+	states []float32 // of the text, and of the drafts that were expanded
+	places []int     // by place in the tree: of its state, counted from 0
+}
+
+// Root implements [grow.LogitSource].
+func (s *source) Root(ctx context.Context) (bool, error) {
+	if ok, err := s.Read(ctx); !ok || err != nil {
+		return false, err
+	}
+	if room, _ := s.Room(); room < 1 {
+		return false, nil
+	}
+	row := s.Row(1)
+	s.states = append(s.states[:0], row.Vector...)
+	s.rows = append(s.rows[:0], row)
+	return true, s.Run(ctx, s.rows)
+}
+
+// Expand implements [grow.LogitSource].
+func (s *source) Expand(ctx context.Context, t *method.Tree, drafts []int) error {
+	s.rows = s.rows[:0]
+	width := s.Size.Width
+	for i, at := range drafts {
+		n, state := &t.Nodes()[at], 0
+		if n.Parent != method.Root {
+			state = s.places[n.Parent]
+		}
+		s.rows = append(s.rows, method.Row{Row: forest.Row{
+			ID: n.ID, Vector: s.states[state*width:][:width], Skip: forest.LayerRange(0, s.layers).With(s.layers + 1),
+			Want: forest.Want{Logits: true, Hidden: forest.Layers{}.With(s.layers)},
+		}})
+		for len(s.places) <= at {
+			s.places = append(s.places, 0)
+		}
+		s.places[at] = len(s.states)/width + i
+	}
+	if err := s.Run(ctx, s.rows); err != nil {
+		return err
+	}
+	for i := range drafts {
+		s.states = append(s.states, s.Result(i).Hidden[0]...)
+	}
+	return nil
+}
+
+// Room implements [grow.LogitSource]: the head drafts behind each draft.
+func (s *source) Room() (drafts, depth int) {
+	drafts, _ = s.Heads.Room()
+	return drafts, shape.Depth
+}
+
+// drafter grows trees with the head. It is a complete [method.Drafter].
+type drafter struct {
+	source
+	module *method.Module
+	text   *method.History
+	grower *grow.Grower
+	err    error // of an update
+}
+
+// Wants implements [method.Wanter].
+func (d *drafter) Wants() method.Wants { return d.module.Wants() }
+
+// Begin implements [method.Drafter].
+func (d *drafter) Begin(h *method.History) error {
+	d.text, d.err = h, nil
+	if err := d.Heads.Begin(h); err != nil {
+		return err
+	}
+	return d.grower.Begin(h.Noise)
+}
+
+// Committed implements [method.Drafter].
+func (d *drafter) Committed(r method.Update) {
+	d.err = d.Heads.Committed(r)
+	d.grower.Committed(r.IDs)
+}
+
+// Draft implements [method.Drafter].
+func (d *drafter) Draft(ctx context.Context, t *method.Tree) error {
+	if d.err != nil {
+		return d.err
+	}
+	return d.grower.Grow(ctx, t, len(d.text.IDs())-d.text.SourceLen)
+}
+
+// MemoryFor implements [method.Sized].
+func (d *drafter) MemoryFor(drafts int, p sample.Params) method.Memory {
+	return d.Heads.MemoryFor(max(1, min(shape.Beam, drafts)), p)
+}

@@ -1,0 +1,130 @@
+package clover
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"grove/forest"
+	"grove/method"
+	"grove/method/grow/growtest"
+	"grove/sample"
+	"grove/text/token"
+)
+
+const (
+	vocabulary = 20
+	layers     = 2 // that read the text
+	width      = 4
+)
+
+// scripted is a module whose states name the token that they are behind, and how many tokens of the text the trunk has: it finds the next token
+// likeliest. It notes which states and tokens rows read, and fails the test where a row runs other layers than its own.
+type scripted struct {
+	*growtest.Model
+	module *method.Module
+	read   [][2]float32 // the token of the parent's state, and the row's
+}
+
+func script(t *testing.T) *scripted {
+	s := &scripted{Model: growtest.Cycle(vocabulary, 2)}
+	cycle := s.Next
+	s.Dims.Width, s.Dims.Layers = width, layers+3
+	s.Next = func(path []token.ID, r forest.Row) []float32 {
+		id := r.ID
+		switch r.Skip {
+		case forest.LayerRange(0, layers+1): // the head behind the text
+			if id = token.ID(r.Vector[0]); r.To != layers+2 {
+				t.Errorf("the first head ends behind layer %d", r.To)
+			}
+		case forest.LayerRange(0, layers).With(layers + 1):
+			s.read = append(s.read, [2]float32{r.Vector[0], float32(id)})
+		default:
+			t.Errorf("a row with logits skips %v", r.Skip)
+		}
+		return cycle([]token.ID{id}, r)
+	}
+	s.Stream = func(path []token.ID, r forest.Row, layer int) []float32 {
+		if r.Skip == (forest.Layers{}) != (layer == layers-1) || layer > layers {
+			t.Errorf("the stream behind layer %d of a row that skips %v", layer, r.Skip)
+		}
+		return []float32{float32(r.ID), float32(len(path)), 0, 0}
+	}
+	s.module = &method.Module{Model: s, Family: "clover", Prefix: layers}
+	return s
+}
+
+func (s *scripted) text(t *testing.T, prompt ...token.ID) *growtest.Text {
+	t.Helper()
+	x := growtest.NewText(t, clover{s.module, vocabulary})
+	x.Begin(t, prompt...)
+	x.AddRan(0, feature)
+	return x
+}
+
+func feature(int) []float32 { return make([]float32, width) }
+
+// TestDrafts expects each draft to read its parent's state and its own token, as deep as the head was trained.
+func TestDrafts(t *testing.T) {
+	s := script(t)
+	x := s.text(t, 3, 4, 5)
+	tree := x.Draft(t, 9)
+	if got := growtest.PerDepth(tree); !slices.Equal(got, []int{4, 16, 16, 16, 16}) {
+		t.Errorf("%v drafts by depth", got)
+	}
+	if diff := cmp.Diff([][2]float32{{5, 6}, {5, 7}, {5, 8}, {5, 9}, {6, 7}}, s.read[:5]); diff != "" {
+		t.Error("the states and tokens that drafts read: ", diff)
+	}
+	for i, n := range tree.Nodes()[:4] {
+		if n.ID != token.ID(6+i) {
+			t.Errorf("draft %d is %d, want %d", i, n.ID, 6+i)
+		}
+	}
+	s.read = nil
+	x.AddRan(2, feature, 6, 9)
+	if n := x.Draft(t, 2).Nodes(); n[0].ID != 10 || !slices.Contains(s.read, [2]float32{9, 10}) {
+		t.Errorf("%v behind 9, by %v", n[0], s.read)
+	}
+	if x.Add(8); x.Draft(t, 9).Len() != 0 {
+		t.Error("drafts behind a token whose feature is not known")
+	}
+}
+
+// TestEdges drafts where there is nothing to draft from, and passes the module's error on.
+func TestEdges(t *testing.T) {
+	s := script(t)
+	if got := s.text(t, 7).Draft(t, 9); got.Len() != 0 || s.Calls != 0 {
+		t.Errorf("%v behind one token", growtest.IDs(got))
+	}
+	x := s.text(t, 3, 4)
+	s.Fail = errors.New("the module fails")
+	tree := method.NewTree(8, vocabulary)
+	tree.Reset(4, method.NewRates(1))
+	if err := x.Drafter.Draft(t.Context(), tree); !errors.Is(err, s.Fail) {
+		t.Errorf("%v, want the module's error", err)
+	}
+	if held, most := x.Drafter.(method.Sized).Held(), x.Drafter.(method.Sized).MemoryFor(8, sample.Params{}); held.Logits > most.Logits {
+		t.Errorf("%d bytes are held, want %d at most", held.Logits, most.Logits)
+	}
+	if err := x.Drafter.(method.Closer).Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestNeeds expects what is open of another family to be named.
+func TestNeeds(t *testing.T) {
+	info, err := method.Find("clover")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, env := range map[string]method.Env{
+		"none is given": {},
+		"none is given; the heads that are open are of the family hydra": {Modules: []*method.Module{{Family: "hydra"}}},
+	} {
+		if err := info.CheckNeeds(env); !errors.Is(err, method.ErrNeeds) || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}

@@ -1,0 +1,166 @@
+// Package draftverify drafts with the target itself and passes over a fixed set of its layers, which was searched before (Draft & Verify, Zhang et
+// al. 2023). A chain ends behind a draft whose probability is below a threshold, which follows the share of drafts that are accepted.
+//
+// The paper chooses attention and feed-forward sub-layers apart; here a layer is passed over as a whole. The drafting rows hang from the text's own
+// trunk and are dropped before the drafts are verified.
+package draftverify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"grove/forest"
+	"grove/method"
+	"grove/method/grow"
+	"grove/method/layers"
+)
+
+const (
+	usual   = 8    // drafts of a chain at most, where none is given: the paper's
+	deepest = 25   // bounds the option depth
+	ratio   = 0.45 // layers passed over where no set is known, as swift begins
+)
+
+func init() {
+	method.Register(method.Info{
+		Name: "draft-verify", Paper: "Draft & Verify: self-speculative decoding, 2023", Kind: method.KindSelf, Grade: method.Exact,
+		Needs: "a model of at least 3 layers", NotAuto: "swift drafts in the same way, and finds the layers while it decodes", RunsRows: true, Lasting: true,
+		CheckNeeds: meets, Open: opener(options{depth: usual}), WithOption: set, Options: fmt.Sprintf("skip=L-L+L+depth=%d", usual),
+	})
+}
+
+// meets returns an error where there is no layer to pass over.
+func meets(e method.Env) error {
+	if e.Target != nil && e.Target.Size().Layers >= 3 {
+		return nil
+	}
+	return method.ErrNeeds
+}
+
+// options are what a user may choose.
+type options struct {
+	skip  forest.Layers
+	given bool // skip is
+	depth int
+}
+
+// set reads the options skip and depth, with a + between them. The parts of a set of layers are divided by + too.
+func set(option string) (func(method.Env) (method.Method, error), string, error) {
+	o, parts := options{}, []string(nil)
+	use := fmt.Sprintf("use skip=L-L+L, layers to pass over, from 0, and depth=N, the drafts of a chain, from 1 to %d, with a + between the two", deepest)
+	for _, one := range strings.Split(option, "+") {
+		name, value, named := strings.Cut(one, "=")
+		n, err := strconv.Atoi(value)
+		switch {
+		case named && name == "skip" && parts == nil:
+			parts = []string{value}
+		case !named && parts != nil && o.depth == 0:
+			parts = append(parts, one)
+		case named && name == "depth" && err == nil && n >= 1 && n <= deepest && o.depth == 0:
+			o.depth = n
+		default:
+			return nil, "", fmt.Errorf("option %q is not known; %s", option, use)
+		}
+	}
+	if o.depth == 0 {
+		o.depth = usual
+	}
+	spelling := fmt.Sprintf("depth=%d", o.depth)
+	if o.given = parts != nil; o.given {
+		var err error
+		if o.skip, err = layers.Parse(strings.Join(parts, "+")); err != nil {
+			return nil, "", fmt.Errorf("option %q: %w; %s", option, err, use)
+		}
+		spelling = fmt.Sprintf("skip=%s+%s", layers.Format(o.skip), spelling)
+	}
+	return opener(o), spelling, nil
+}
+
+func opener(o options) func(method.Env) (method.Method, error) {
+	return func(e method.Env) (method.Method, error) {
+		m := &draftverify{size: e.Target.Size(), options: o}
+		if beyond := o.skip.Minus(forest.LayerRange(0, m.size.Layers)); beyond.Len() > 0 {
+			return nil, fmt.Errorf("draft-verify: skip=%s: the model has %d layers; name layers from 0 to %d", layers.Format(o.skip), m.size.Layers, m.size.Layers-1)
+		}
+		if !o.given {
+			m.skip = layers.NewSearch(m.size.Layers, ratio).Next().Best
+		}
+		return m, nil
+	}
+}
+
+// draftverify has the set that all texts draft with.
+type draftverify struct {
+	size method.Size
+
+	mu sync.Mutex
+	options
+}
+
+// Prime implements [method.Primer]: it takes over what [layers.Record] made of the set that a search found, unless the user gives one.
+func (m *draftverify) Prime(state []byte) error {
+	found, err := layers.ParseRecord(state, m.size.Layers)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.given {
+		m.skip = found
+	}
+	return nil
+}
+
+// NewDrafter implements [method.Method].
+func (m *draftverify) NewDrafter(own method.Trunk) (method.Drafter, error) {
+	if own == nil {
+		return nil, fmt.Errorf("%w: the answer is on record", method.ErrNeeds)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d := &drafter{Rows: grow.Rows{Trunk: own, Size: m.size, Pass: 1, Like: forest.Row{Skip: m.skip}}, stop: threshold{depth: m.depth}}
+	shape := grow.Shape{Ranks: []int{1}, Beam: 1, Depth: m.depth, Stop: func() grow.Stop { return &d.stop }}
+	d.grower = grow.New(shape, d, d.Vocabulary(m.size.Vocabulary))
+	return d, nil
+}
+
+// drafter grows a chain a round. It is the source of its logits.
+type drafter struct {
+	grow.Rows
+	history *method.History
+	grower  *grow.Grower
+	stop    threshold
+	at      int // length of the text
+	first   [1]grow.LiveRow
+}
+
+// Begin implements [method.Drafter].
+func (d *drafter) Begin(h *method.History) error {
+	d.history, d.stop.greedy = h, h.Noise.Sampling.Greedy()
+	return d.grower.Begin(h.Noise)
+}
+
+// Committed implements [method.Drafter].
+func (d *drafter) Committed(u method.Update) { d.grower.Committed(u.IDs) }
+
+// Draft implements [method.Drafter].
+func (d *drafter) Draft(ctx context.Context, t *method.Tree) error {
+	d.at, d.Live = len(d.history.IDs())-d.history.SourceLen, d.Live[:0]
+	if d.at < 1 || d.at > d.Size.Context || t.Depth() < 1 {
+		return nil
+	}
+	return errors.Join(d.grower.Grow(ctx, t, d.at), d.Trunk.Drop())
+}
+
+// Root implements [grow.LogitSource]: it runs the text's last token.
+func (d *drafter) Root(ctx context.Context) (bool, error) {
+	d.first[0] = grow.LiveRow{ID: d.history.Last(0), Parent: grow.None}
+	return true, d.Run(ctx, d.first[:])
+}
+
+// Room implements [grow.LogitSource].
+func (d *drafter) Room() (drafts, depth int) { return d.Rows.Room(), d.Size.Context - d.at }

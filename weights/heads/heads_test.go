@@ -1,0 +1,223 @@
+package heads
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"grove/internal/hftest"
+	"grove/weights/gguf"
+	"grove/weights/tensor"
+)
+
+// open writes a head, changed, and opens it.
+func open(t *testing.T, layout string, target *gguf.File, change func(*hftest.Head)) (f *gguf.File, dir string, notes []string, err error) {
+	t.Helper()
+	h := hftest.NewHead(layout, hftest.SmallHead)
+	if change != nil {
+		change(h)
+	}
+	dir = filepath.Join(t.TempDir(), "head")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	f, err = OpenFor(dir, target, func(text string) { notes = append(notes, text) })
+	if err == nil {
+		t.Cleanup(func() { f.Close() })
+	}
+	return f, dir, notes, err
+}
+
+// attention are the keys of the layers of a family, in their order.
+func attention(family string, inner bool) []string {
+	keys := []string{
+		"attention.head_count 4", "attention.head_count_kv 2", "attention.key_length 16", "attention.layer_norm_rms_epsilon 1e-05",
+		"rope.dimension_count 16", "rope.freq_base 10000", "rope.neox true",
+	}
+	if inner {
+		keys = append(keys, "feed_forward_length 96")
+	}
+	for i, k := range keys {
+		keys[i] = family + "." + k
+	}
+	return keys
+}
+
+// layouts are the published layouts: the keys of a head file of each, and the tensors by their names of before.
+var layouts = []struct {
+	layout, family string
+	keys           []string
+	tensors        string // NAME=PUBLISHED, or NAME.*=PUBLISHED.* for a weight and a bias
+	notes          int
+}{
+	{"medusa", "medusa", []string{"medusa.block_count 3", "medusa.residual_count 1"}, `
+		blk.0.res.0.*=medusa_head.0.0.linear.* blk.0.output.weight=medusa_head.0.1.weight blk.1.res.0.*=medusa_head.1.0.linear.* blk.1.output.weight=medusa_head.1.1.weight
+		blk.2.res.0.*=medusa_head.2.0.linear.* blk.2.output.weight=medusa_head.2.1.weight`, 1},
+	{"medusa-old", "medusa", []string{"medusa.block_count 3", "medusa.residual_count 1"}, `
+		blk.0.res.0.*=0.0.linear.* blk.0.output.weight=0.1.weight blk.1.res.0.*=1.0.linear.* blk.1.output.weight=1.1.weight
+		blk.2.res.0.*=2.0.linear.* blk.2.output.weight=2.1.weight`, 1},
+	{"hydra", "hydra", []string{"hydra.block_count 2", "hydra.residual_count 2"}, `
+		blk.0.in.*=hydra_mlp.0.0.linear.* blk.0.skip.*=hydra_mlp.0.0.res_connection.* blk.0.res.0.*=hydra_mlp.0.1.linear.* blk.0.res.1.*=hydra_mlp.0.2.linear.* blk.0.output.*=hydra_lm_head.0.*
+		blk.1.in.*=hydra_mlp.1.0.linear.* blk.1.skip.*=hydra_mlp.1.0.res_connection.* blk.1.res.0.*=hydra_mlp.1.1.linear.* blk.1.res.1.*=hydra_mlp.1.2.linear.* blk.1.output.*=hydra_lm_head.1.*`, 0},
+	{"hydra++", "hydra", append(attention("hydra", true), "hydra.block_count 2", "hydra.residual_count 2"), `
+		blk.0.in.*=hydra_mlp.0.1.linear.* blk.0.skip.*=hydra_mlp.0.1.res_connection.* blk.0.res.0.*=hydra_mlp.0.3.linear.* blk.0.res.1.*=hydra_mlp.0.5.linear.* blk.0.output.*=hydra_lm_head.0.1.*
+		blk.1.in.*=hydra_mlp.1.1.linear.* blk.1.skip.*=hydra_mlp.1.1.res_connection.* blk.1.res.0.*=hydra_mlp.1.3.linear.* blk.1.res.1.*=hydra_mlp.1.5.linear.* blk.1.output.*=hydra_lm_head.1.1.*
+		prefix.attn_norm.weight=prefix_embeding_layer.layers.0.input_layernorm.weight prefix.attn_q.weight=prefix_embeding_layer.layers.0.self_attn.q_proj.weight
+		prefix.attn_k.weight=prefix_embeding_layer.layers.0.self_attn.k_proj.weight prefix.attn_v.weight=prefix_embeding_layer.layers.0.self_attn.v_proj.weight
+		prefix.attn_output.weight=prefix_embeding_layer.layers.0.self_attn.o_proj.weight prefix.ffn_norm.weight=prefix_embeding_layer.layers.0.post_attention_layernorm.weight
+		prefix.ffn_gate.weight=prefix_embeding_layer.layers.0.mlp.gate_proj.weight prefix.ffn_up.weight=prefix_embeding_layer.layers.0.mlp.up_proj.weight
+		prefix.ffn_down.weight=prefix_embeding_layer.layers.0.mlp.down_proj.weight prefix.output_norm.weight=prefix_embeding_layer.norm.weight`, 2},
+	{"eagle", "eagle", append(attention("eagle", true), "eagle.block_count 1"), `
+		fc.*=fc.* blk.0.attn_q.weight=layers.0.self_attn.q_proj.weight blk.0.attn_k.weight=layers.0.self_attn.k_proj.weight blk.0.attn_v.weight=layers.0.self_attn.v_proj.weight
+		blk.0.attn_output.weight=layers.0.self_attn.o_proj.weight blk.0.ffn_norm.weight=layers.0.post_attention_layernorm.weight
+		blk.0.ffn_gate.weight=layers.0.mlp.gate_proj.weight blk.0.ffn_up.weight=layers.0.mlp.up_proj.weight blk.0.ffn_down.weight=layers.0.mlp.down_proj.weight`, 1},
+	{"eagle3", "eagle3", append(attention("eagle3", true), "eagle3.block_count 1", "eagle3.draft_vocabulary "+draft), eagle3Tensors("midlayer."), 0},
+	{"eagle3-speculators", "eagle3", append(attention("eagle3", true), "eagle3.block_count 1", "eagle3.draft_vocabulary "+draft,
+		"eagle3.taps [1 3 5]", "eagle3.norm_before_residual true"), eagle3Tensors("layers.0."), 0},
+	{"kangaroo", "kangaroo", append(attention("kangaroo", false), "kangaroo.block_count 1", "kangaroo.exit_layer 2"), `
+		blk.0.attn_norm.weight=layers.0.input_layernorm.weight blk.0.attn_q.weight=layers.0.self_attn.q_proj.weight blk.0.attn_k.weight=layers.0.self_attn.k_proj.weight
+		blk.0.attn_v.weight=layers.0.self_attn.v_proj.weight blk.0.attn_output.weight=layers.0.self_attn.o_proj.weight output_norm.weight=norm.weight`, 0},
+}
+
+// draft is the draft vocabulary of the small heads of EAGLE-3.
+var draft = fmt.Sprint(hftest.SmallHead.DraftTokens())
+
+func eagle3Tensors(root string) string {
+	return strings.ReplaceAll(`fc.weight=fc.weight blk.0.embd_norm.weight=ROOT.input_layernorm.weight blk.0.attn_norm.weight=ROOT.hidden_norm.weight
+		blk.0.attn_q.weight=ROOT.self_attn.q_proj.weight blk.0.attn_k.weight=ROOT.self_attn.k_proj.weight blk.0.attn_v.weight=ROOT.self_attn.v_proj.weight
+		blk.0.attn_output.weight=ROOT.self_attn.o_proj.weight blk.0.ffn_norm.weight=ROOT.post_attention_layernorm.weight blk.0.ffn_gate.weight=ROOT.mlp.gate_proj.weight
+		blk.0.ffn_up.weight=ROOT.mlp.up_proj.weight blk.0.ffn_down.weight=ROOT.mlp.down_proj.weight output_norm.weight=norm.weight output.weight=lm_head.weight`, "ROOT.", root)
+}
+
+// TestLayouts opens a head of each published layout and compares every key and every tensor with what was published.
+func TestLayouts(t *testing.T) {
+	for _, tt := range layouts {
+		t.Run(tt.layout, func(t *testing.T) {
+			f, _, notes, err := open(t, tt.layout, nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(notes) != tt.notes {
+				t.Errorf("%d notes, want %d: %q", len(notes), tt.notes, notes)
+			}
+			if diff := cmp.Diff(keysOf(tt.family, tt.keys), keysIn(f)); diff != "" {
+				t.Errorf("keys (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(published(t, hftest.NewHead(tt.layout, hftest.SmallHead), tt.tensors), tensorsIn(t, f)); diff != "" {
+				t.Errorf("tensors (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// keysOf returns all keys of a small head with these ones of its own.
+func keysOf(family string, own []string) map[string]string {
+	keys := map[string]string{
+		"general.architecture": family, "general.type": "model", "general.name": "head", "general.quantization_version": "2",
+		"heads.target.name": "org/target", "heads.target.vocabulary": "80", "heads.metadata.format": "pt", family + ".embedding_length": "64", family + ".context_length": "512",
+	}
+	for _, kv := range own {
+		key, value, _ := strings.Cut(kv, " ")
+		keys[key] = value
+	}
+	if family == "eagle3" && keys["eagle3.taps"] != "" {
+		keys["eagle3.context_length"] = "4096" // the inner object does not say it
+	}
+	return keys
+}
+
+func keysIn(f *gguf.File) map[string]string {
+	keys := map[string]string{}
+	for _, kv := range f.Metadata {
+		keys[kv.Key] = fmt.Sprint(kv.Value.Any())
+	}
+	return keys
+}
+
+// published returns the tensors of a list by their names of GGUF: the type, the shape and the bytes.
+func published(t *testing.T, h *hftest.Head, list string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for pair := range strings.FieldsSeq(list) {
+		to, from, _ := strings.Cut(pair, "=")
+		for _, kind := range []string{"weight", "bias"} {
+			name := strings.Replace(from, "*", kind, 1)
+			raw, ok := h.Tensors[name]
+			if !ok {
+				t.Fatalf("%s is not published", name)
+			}
+			out[strings.Replace(to, "*", kind, 1)] = fmt.Sprintf("%s %v %x", raw.Type, raw.Shape, raw.Data)
+		}
+	}
+	return out
+}
+
+func tensorsIn(t *testing.T, f *gguf.File) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for _, v := range f.Tensors {
+		v, err := f.Load(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[v.Name] = fmt.Sprintf("%v %v %x", v.Type, v.Shape, v.Data)
+	}
+	return out
+}
+
+// TestRoundTrip writes a head of each layout as GGUF and opens that: it has the same keys, tensors and bytes, and is written the same again.
+func TestRoundTrip(t *testing.T) {
+	for _, layout := range hftest.HeadFamilies() {
+		t.Run(layout, func(t *testing.T) {
+			f, dir, _, err := open(t, layout, nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := dir + ".gguf"
+			first := write(t, f)
+			if err := os.WriteFile(path, first, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			again, err := Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer again.Close()
+			if diff := cmp.Diff(keysIn(f), keysIn(again)); diff != "" {
+				t.Errorf("keys:\n%s", diff)
+			}
+			if !bytes.Equal(first, write(t, again)) {
+				t.Error("the file that was written is written with other bytes")
+			}
+			if err := Finite(again); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// write returns the bytes of the file.
+func write(t *testing.T, f *gguf.File) []byte {
+	t.Helper()
+	var tensors []tensor.View
+	for _, v := range f.Tensors {
+		v, err := f.Load(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tensors = append(tensors, v)
+	}
+	var b bytes.Buffer
+	if err := gguf.Write(&b, f.Metadata, tensors); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
