@@ -27,7 +27,7 @@ type Attention struct {
 // returns the weighted values, [rows, Heads x values of a head] (N2). Keys beyond the cache type's range fail
 // the step with [ErrCacheRange], others that are not finite with [ErrNotFinite].
 func (x *Exec) Attend(c Attention, q, k, v Buf) Buf {
-	x.store(c.Layer, k, v)
+	x.Store(c.Layer, k, v)
 	return x.AttendShared(c, q)
 }
 
@@ -106,8 +106,8 @@ func (x *Exec) PutSource(layer int, k, v Buf) {
 	x.storeAs(storeSource, layer, x.Cache.Config().Layers[layer].Cross.KVHeads, k, v)
 }
 
-// store rounds and writes the keys and values of the active rows.
-func (x *Exec) store(layer int, k, v Buf) {
+// Store rounds and writes the rows' keys and values (N4), of rows that do not attend themselves.
+func (x *Exec) Store(layer int, k, v Buf) {
 	x.storeAs(storeRows, layer, x.Cache.Config().Layers[layer].KVHeads, k, v)
 }
 

@@ -67,7 +67,7 @@ func (x *Exec) SetCarried(first int, a Buf) {
 }
 
 // Lookup returns the rows of a second table of embeddings by the inputs of the step's rows, times scale: of an id its own, of a
-// mixture the weighted sum, and of a vector, which has none, that of id 0. The table has the ids of that of [Exec.Embed]. It is for rows
+// mixture the weighted sum, and of a vector, which has none unless the step is one of [Exec.EmbedPairs], that of id 0. The table has the ids of that of [Exec.Embed]. It is for rows
 // that begin: see [Exec.Begin].
 func (x *Exec) Lookup(table *Matrix, scale float32) Buf {
 	dst := x.alloc(len(x.active), table.In())
@@ -84,7 +84,7 @@ func (x *Exec) Lookup(table *Matrix, scale float32) Buf {
 
 func (t *rowTask) lookup(worker, i int) {
 	r := &t.x.Step.Rows()[t.x.active[i]]
-	if r.Vector != nil {
+	if r.Vector != nil && !t.x.pairs.on {
 		r = &forest.Placed{Row: forest.Row{Adapter: r.Adapter}}
 	}
 	t.lookUp(t.dst.row(i), worker, i, r)

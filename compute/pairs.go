@@ -89,8 +89,20 @@ func (x *Exec) TakeVectors(a Buf) Buf {
 	return x.changed(a)
 }
 
-// LogitsByLayer ends a step of a model whose rows stop at several layers, each of which has a head of its own: heads[k] is that of
-// the rows that stop behind layer k; a layer that no row with logits stops at needs none. It is [Exec.Logits] otherwise.
+// Only returns the stream of those rows of a layer that have a vector, or of those that have none, as [Exec.Enter] does of all, so that
+// a layer treats the two kinds in turn.
+func (x *Exec) Only(layer int, vectors bool) (Buf, bool) {
+	x.active = x.active[:0]
+	for i, r := range x.Step.Rows() {
+		if r.Run.Has(layer) && (r.Vector != nil) == vectors {
+			x.active = append(x.active, int32(i))
+		}
+	}
+	return x.gather()
+}
+
+// LogitsByLayer ends a step of a model whose rows end with several layers, each of which has a head of its own: heads[k] is that of
+// the rows whose last layer is k. It reads as many of a row's values as it has; a layer that no row with logits ends with needs none. It is [Exec.Logits] otherwise.
 func (x *Exec) LogitsByLayer(a Buf, heads []Projection) {
 	x.reportStates(a)
 	if x.heads == 0 || x.err != nil {
@@ -102,22 +114,22 @@ func (x *Exec) LogitsByLayer(a Buf, heads []Projection) {
 	for k, head := range heads {
 		n := 0
 		for o, i := range x.outputs[:x.heads] {
-			if rows[i].To == k+1 {
-				copy(one.row(n), a.row(o))
+			if rows[i].Run.Last() == k {
+				copy(one.f[n*head.Matrix.In():], a.row(o)[:head.Matrix.In()])
 				n++
 			}
 		}
 		if n == 0 {
 			continue
 		}
-		in := x.changed(Buf{f: one.f[:n*a.width], rows: n, width: a.width})
+		in := x.changed(Buf{f: one.f[:n*head.Matrix.In()], rows: n, width: head.Matrix.In()})
 		of := x.changed(Buf{f: product.f[:n*out], rows: n, width: out})
 		x.linearTask.begin(x, in)
 		x.linearTask.add(head, of, nil)
 		x.linearTask.run()
 		n = 0
 		for o, i := range x.outputs[:x.heads] {
-			if rows[i].To != k+1 {
+			if rows[i].Run.Last() != k {
 				continue
 			}
 			logits := x.logits[o*out:][:out]

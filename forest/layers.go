@@ -42,6 +42,16 @@ func (s Layers) Minus(t Layers) Layers {
 	return s
 }
 
+// Last returns the last layer of the set, or -1 where it is empty.
+func (s Layers) Last() int {
+	for i := len(s) - 1; i >= 0; i-- {
+		if s[i] != 0 {
+			return i*64 + bits.Len64(s[i]) - 1
+		}
+	}
+	return -1
+}
+
 // Len returns the number of layers in the set.
 func (s Layers) Len() int {
 	n := 0

@@ -53,6 +53,25 @@ type Module struct {
 	Vocabulary []int32
 	// Vectors are inputs of the target's own rows, of a module that consists of these.
 	Vectors [][]float32
+	// Block says how a module drafts a block of tokens in one pass; nil: it does not.
+	Block *ModuleBlock
+}
+
+// ModuleBlock describes the passes of a module that drafts a block of tokens at a time. Rows with a feature and no output, the context, are the text's. Behind them
+// hangs a path of rows without a feature: the text's last token, unless True, and mask tokens. Each gives the logits of one token.
+type ModuleBlock struct {
+	Size int   // rows of a block, the text's last token among them
+	Mask int32 // the mask token
+	// Own says that a row gives the logits of the token at its own place, so that the first row gives none; else of the one behind it.
+	Own bool
+	// Sees says that rows of a block see its later ones.
+	Sees bool
+	// True says that the first row of the block is the last one of the context, which gives logits.
+	True bool
+	// Order says that the last layer is for rows that run it alone: one of a token gives what it adds to the logits behind it. With the state of the block's row as
+	// its vector, the state that it gives has, at place Trust, how likely the draft that follows is to be accepted, as a logit; Trust is 0 where it has not.
+	Order bool
+	Trust int
 }
 
 // FeatureWidth returns the values of a feature of a target of a width.
@@ -178,48 +197,26 @@ func (l *Loader) HeadSums(heads, width int) *compute.Matrix {
 	return m
 }
 
-// Taps reads the places of the target's stream that a module reads, or returns other where the file names none. They are distinct, from 1
-// to the target's layers.
-func (l *Loader) Taps(n int, other []int) []int {
-	const name = "taps"
-	taps, ok, err := l.file.Ints(l.key(name))
+// Ints returns the hyperparameter arch.name, an array of whole numbers, and whether the file has it.
+func (l *Loader) Ints(name string) ([]int, bool) {
+	n, ok, err := l.file.Ints(l.key(name))
 	if err != nil {
 		l.wrap(err)
 	}
-	if !ok {
-		taps = other
-	}
-	layers := len(l.Target().Layers)
-	if l.err == nil && len(taps) != n {
-		l.fail("%s has %d values; the module reads %d", l.key(name), len(taps), n)
-	}
-	for i, t := range taps {
-		if t < 1 || t > layers || slices.Contains(taps[:i], t) {
-			l.fail("value %d of %s is %d; taps are distinct, from 1 to %d, the target's layers", i, l.key(name), t, layers)
-		}
-	}
-	return taps
+	return n, ok && err == nil
 }
 
-// DraftVocabulary reads the target's ids of the tokens that a module drafts; nil where the file names none.
-func (l *Loader) DraftVocabulary() []int32 {
-	const name = "draft_vocabulary"
-	ids, ok, err := l.file.Ints(l.key(name))
-	if err != nil {
-		l.wrap(err)
+// Columns returns the columns of a matrix that the file has, at most so many.
+func (l *Loader) Columns(name string, most int) int {
+	v, ok := l.file.Tensor(name)
+	n := 0
+	if ok && len(v.Shape) == 2 {
+		n = v.Shape[1]
 	}
-	if !ok || l.err != nil {
-		return nil
+	if n < 1 || n > most {
+		l.fail("%s has the shape %v; it must be a matrix of 1 to %d columns", tensor.Label(name), v.Shape, most)
 	}
-	out, last := make([]int32, len(ids)), -1
-	for i, id := range ids {
-		if id <= last || id >= l.Target().Vocabulary {
-			l.fail("value %d of %s is %d; ids ascend, up to %d", i, l.key(name), id, l.Target().Vocabulary-1)
-			return nil
-		}
-		out[i], last = int32(id), id
-	}
-	return out
+	return n
 }
 
 // ProjectionIf loads the matrix name.weight of shape [out, in], and name.bias where the file has it; it is false where the file has no matrix.

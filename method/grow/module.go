@@ -42,8 +42,11 @@ func NewModuleSource(m *method.Module, vocabulary int) *ModuleSource {
 	return s
 }
 
-// want lists what a row that is drafted behind gives.
+// want lists what a row that is drafted behind gives. Behind a module's context hang blocks, which give all that is wanted.
 func (s *ModuleSource) want() forest.Want {
+	if b := s.module.Block; b != nil {
+		return forest.Want{Logits: b.True}
+	}
 	w := forest.Want{Logits: true, State: s.module.FeedsState}
 	if !s.module.FeedsState {
 		w.Hidden = forest.Layers{}.With(s.Size.Layers - 1)
@@ -169,7 +172,9 @@ func (s *ModuleSource) follow(ctx context.Context, ids []token.ID) error {
 		s.features = nil // a prompt's
 	}
 	s.got = s.got[len(s.rows)-1:]
-	s.keepOwn(1)
+	if s.module.Block == nil {
+		s.keepOwn(1)
+	}
 	return nil
 }
 
@@ -226,7 +231,7 @@ func (s *ModuleSource) Logits(i int) []float32 {
 	if s.dense == nil {
 		return logits[:s.keep]
 	}
-	return spread(s.dense, logits, s.module.Vocabulary)
+	return Spread(s.dense, logits, s.module.Vocabulary)
 }
 
 // Room implements [LogitSource].
@@ -296,8 +301,8 @@ func (d *ModuleDrafter) Draft(ctx context.Context, t *method.Tree) error {
 	return d.grower.Grow(ctx, t, len(d.text.IDs())-d.text.SourceLen)
 }
 
-// spread writes the logits of some ids of a vocabulary to dst, and returns it: the others are masked.
-func spread(dst, logits []float32, ids []token.ID) []float32 {
+// Spread writes the logits of some ids of a vocabulary to dst, and returns it: the others are masked.
+func Spread(dst, logits []float32, ids []token.ID) []float32 {
 	for i := range dst {
 		dst[i] = compute.Masked
 	}

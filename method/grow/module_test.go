@@ -343,7 +343,7 @@ func TestDraftVocabulary(t *testing.T) {
 	for id, d := range offsets {
 		kept = append(kept, token.ID(id)+d)
 	}
-	got := spread(make([]float32, 8), []float32{0.5, 0.25, 0.125}, kept)
+	got := Spread(make([]float32, 8), []float32{0.5, 0.25, 0.125}, kept)
 	for id, l := range got {
 		want := map[int]float32{2: 0.5, 5: 0.25, 6: 0.125}
 		if w, ok := want[id]; ok && l != w || !ok && l != compute.Masked {

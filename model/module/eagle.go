@@ -143,8 +143,8 @@ func openEagle3(l *model.Loader) model.Model {
 	m := &eagle3{eagle: eagle{info: l.Info(), hp: s, lent: l.Lent(), join: l.Projection("fc", s.Width, featureTaps*s.Width)}}
 	m.normed = l.BoolOr("norm_before_residual", false)
 	layers := len(l.Target().Layers)
-	taps := l.Taps(featureTaps, []int{2, layers / 2, layers - 3})
-	vocabulary := l.DraftVocabulary()
+	taps := readTaps(l, featureTaps, []int{2, layers / 2, layers - 3})
+	vocabulary := draftVocabulary(l)
 	m.info.Module = &model.Module{Family: "eagle3", Taps: taps, Vocabulary: vocabulary}
 	m.embedNorm = l.Vector("blk.0.embd_norm.weight", s.Width)
 	rope, width := l.Rope(s, l.BoolOr("rope.neox", true)), 2*s.Width

@@ -1,6 +1,7 @@
 package synthetic
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -22,6 +23,10 @@ type Module struct {
 	Vocabulary []int32 // the tokens that it drafts, of a module with an output of its own; nil: all
 	Taps       []int32 // eagle3; nil: those of the default
 	Exit       int     // kangaroo: the target's layers behind which it reads; 0: 1
+	Block      int     // dflash, dflare, dspark: rows of a block; 0: 5
+	Causal     bool    // its rows see earlier ones alone
+	Anchor     bool    // its rows draft the token behind them
+	Rank       int     // dspark: of the matrices by which a draft adds to the logits behind it; 0: there are none
 }
 
 // Parts makes the module's metadata and tensors, or returns an error as [Spec.Parts] does.
@@ -37,6 +42,9 @@ func (m Module) Parts() ([]gguf.KV, []tensor.View, error) {
 		m.heads(&b)
 	case "eagle", "eagle3":
 		m.eagle(&b)
+	case "dflash", "dflare", "dspark":
+		m.block(&b)
+		m.Family = "dflash"
 	case "clover":
 		m.clover(&b)
 	case "kangaroo":
@@ -71,6 +79,12 @@ func (m Module) attention(b *builder, prefix string, width int) {
 	m.count(b, "attention.head_count_kv", s.KVHeads)
 	m.count(b, "attention.key_length", s.KeySize)
 	m.count(b, "feed_forward_length", s.FFN)
+	m.projections(b, prefix, width)
+}
+
+// projections adds the tensors of attention, and the norm before it.
+func (m Module) projections(b *builder, prefix string, width int) {
+	s := m.Target
 	b.matrix(prefix+"attn_q.weight", s.Heads*s.KeySize, width)
 	b.matrix(prefix+"attn_k.weight", s.KVHeads*s.KeySize, width)
 	b.matrix(prefix+"attn_v.weight", s.KVHeads*s.KeySize, width)
@@ -111,6 +125,48 @@ func (m Module) heads(b *builder) {
 		if m.Own {
 			b.matrix(name("output.weight"), s.Vocab, s.Width)
 		}
+	}
+}
+
+// block adds a module that drafts blocks, of two layers, with norms of queries and keys; the mask token is the last one.
+func (m Module) block(b *builder) {
+	s, apart := m.Target, m.Family == "dflare"
+	m.Family = "dflash"
+	m.count(b, "block_count", 2)
+	m.count(b, "block_size", cmp.Or(m.Block, 5))
+	m.count(b, "mask_token_id", s.Vocab-1)
+	b.metadata = append(b.metadata, gguf.KV{Key: "dflash.taps", Value: gguf.ArrayOf(m.Taps)}, gguf.KV{Key: "dflash.attention.causal", Value: gguf.Of(m.Causal)},
+		gguf.KV{Key: "dflash.sample_from_anchor", Value: gguf.Of(m.Anchor)})
+	if apart {
+		b.floats("fusion.weight", tensor.F32, 2, len(m.Taps))
+	} else {
+		b.matrix("fc.weight", s.Width, len(m.Taps)*s.Width)
+	}
+	b.vector("hidden_norm.weight", s.Width)
+	b.vector("output_norm.weight", s.Width)
+	for i := range 2 {
+		prefix := fmt.Sprintf("blk.%d.", i)
+		if i == 0 {
+			m.attention(b, prefix, s.Width)
+		} else {
+			m.projections(b, prefix, s.Width)
+		}
+		m.feed(b, prefix)
+		b.vector(prefix+"attn_q_norm.weight", s.KeySize)
+		b.vector(prefix+"attn_k_norm.weight", s.KeySize)
+		if apart {
+			b.matrix(prefix+"attn_k_target.weight", s.KVHeads*s.KeySize, s.Width)
+			b.matrix(prefix+"attn_v_target.weight", s.KVHeads*s.KeySize, s.Width)
+		}
+	}
+	if m.Own {
+		b.matrix("token_embd.weight", s.Vocab, s.Width)
+		b.matrix("output.weight", s.Vocab, s.Width)
+	}
+	if m.Rank > 0 {
+		b.matrix("markov_w1.weight", s.Vocab, m.Rank)
+		b.matrix("markov_w2.weight", s.Vocab, m.Rank)
+		b.linear("conf_proj", 1, s.Width+m.Rank)
 	}
 }
 

@@ -86,6 +86,8 @@ func (l *lab) openModules() (all []model.Model) {
 	for _, m := range []synthetic.Module{
 		{Family: "medusa", Blocks: 1, Own: true}, {Family: "hydra", Blocks: 1, Prefix: true}, {Family: "eagle"}, {Family: "clover"},
 		{Family: "eagle3", Taps: []int32{1, 2, 3}, Own: true}, {Family: "kangaroo"}, {Family: "ppd"},
+		{Family: "dflash", Taps: []int32{2, 3}, Own: true}, {Family: "dflare", Taps: []int32{4, 1}, Anchor: true},
+		{Family: "dspark", Taps: []int32{1}, Anchor: true, Rank: 32},
 	} {
 		m.Target, m.Seed = of, 5
 		metadata, tensors, err := m.Parts()
@@ -105,6 +107,8 @@ func (l *lab) openModules() (all []model.Model) {
 // teach makes a module prefer what the target prefers. Medusa's heads read the state of the token before the last one. Hydra's pass the embedding of the
 // last token on, EAGLE's that of the token, of which the target's head prefers the successor.
 // EAGLE-3's passes the features on, which are those of the token before: its own head prefers the successor's successor.
+// DFlash's mask tokens are zeros, and so is its context: they read the text's last token alone. DFlare's first row passes the embedding on.
+// DSpark's matrices prefer the successor of each draft.
 func (l *lab) teach(family string, tensors []tensor.View, width int) {
 	l.tb.Helper()
 	put := func(name string, values []float32) {
@@ -147,6 +151,28 @@ func (l *lab) teach(family string, tensors []tensor.View, width int) {
 	case "eagle3":
 		put("fc.weight", identities(width, 1, 1, 1))
 		put("output.weight", ahead(width, 2))
+	case "dflash":
+		in, out := periodic(width)
+		clear(in[(vocabulary-1)*width:])
+		put("token_embd.weight", in)
+		put("output.weight", out)
+		put("fc.weight", make([]float32, 2*width*width))
+		put("blk.0.attn_v.weight", identities(width, 1))
+		back := make([]float32, width*2*width) // two heads give each half of the values
+		for i := range width {
+			back[2*width*i+i+i/(width/2)*width/2] = 3000 // all tokens that are seen share what they give
+		}
+		put("blk.0.attn_output.weight", back)
+	case "dspark":
+		in, out := periodic(width)
+		var w1, w2 []float32
+		for id := range vocabulary {
+			w1, w2 = append(w1, in[id*width:][:width/2]...), append(w2, out[id*width:][:width/2]...)
+		}
+		put("markov_w1.weight", w1)
+		put("markov_w2.weight", w2)
+		put("conf_proj.weight", make([]float32, width+width/2))
+		put("conf_proj.bias", []float32{3})
 	}
 }
 
@@ -186,6 +212,7 @@ func (l *lab) heads() (all []*method.Module) {
 		for _, id := range i.Vocabulary {
 			of.Vocabulary = append(of.Vocabulary, token.ID(id))
 		}
+		of.Block = (*method.Block)(i.Block)
 		all = append(all, of)
 		if of.Family == "eagle" { // the same rows, from a file of their own
 			mtp := *of

@@ -1,0 +1,79 @@
+// Package block drafts a block of tokens in one pass of a module that reads the target's stream at some places (DFlash, DFlare, DSpark, 2026).
+//
+// The features of the text are the module's context. Behind it hangs the block, the text's last token and mask tokens, whose rows each give the logits of
+// one further token: a pass costs the same whether one draft is accepted or all. The rows know nothing of the drafts before them, so a tree is
+// the product of one list of candidates a depth. DSpark's modules add to a row's logits what the draft before it says, so its tree grows draft by draft.
+package block
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"grove/method"
+)
+
+// Rows of a block: a processor pays for each, so there are fewer than modules are trained for. Passes with fewer draft nearly as well: the rows that are
+// left out are those that see the least.
+const (
+	fewest, most = 2, 64
+	usual        = 8
+)
+
+func init() {
+	register("dflash", "DFlash: a block of drafts in one pass over the target's stream, 2026", newProduct)
+	register("dflare", "DFlare: a block whose layers each weigh the places of the target's stream, 2026", newProduct)
+	register("dspark", "DSpark: a block whose logits follow the drafts before them, 2026", newOrdered)
+}
+
+// register adds a method that drafts with the modules of its name.
+func register(name, paper string, drafter func(m *block) method.Drafter) {
+	opener := func(rows int) func(method.Env) (method.Method, error) {
+		return func(e method.Env) (method.Method, error) {
+			return &block{e.Module(name), rows, e.Vocabulary, drafter}, nil
+		}
+	}
+	method.Register(method.Info{
+		Name: name, Paper: paper, Kind: method.KindHeads, Grade: method.Exact, RunsRows: true, NotAuto: "it was not measured beside eagle3",
+		Needs: "heads of the family " + name + " (--heads)", CheckNeeds: meets(name), Open: opener(usual),
+		WithOption: func(option string) (func(method.Env) (method.Method, error), string, error) {
+			n, err := rowsOf(option)
+			return opener(n), fmt.Sprintf("rows=%d", n), err
+		}, Options: fmt.Sprintf("rows=%d", usual),
+	})
+}
+
+// meets returns the check that there is a module of a family, and that it drafts blocks.
+func meets(family string) func(method.Env) error {
+	has := method.MeetsModule(family)
+	return func(e method.Env) error {
+		if err := has(e); err != nil {
+			return err
+		}
+		if e.Module(family).Block == nil {
+			return fmt.Errorf("%w; the heads that are open draft no blocks", method.ErrNeeds)
+		}
+		return nil
+	}
+}
+
+// rowsOf reads the option rows.
+func rowsOf(option string) (int, error) {
+	value, found := strings.CutPrefix(option, "rows=")
+	n, err := strconv.Atoi(value)
+	if !found || err != nil || n < fewest || n > most {
+		return 0, fmt.Errorf("option %q is not known; use rows=N, the rows of a block at most: from %d to %d", option, fewest, most)
+	}
+	return n, nil
+}
+
+// block is a module with the rows of its blocks.
+type block struct {
+	module     *method.Module
+	rows       int
+	vocabulary int
+	drafter    func(m *block) method.Drafter
+}
+
+// NewDrafter implements [method.Method].
+func (m *block) NewDrafter(method.Trunk) (method.Drafter, error) { return m.drafter(m), nil }

@@ -1,0 +1,62 @@
+package module
+
+import (
+	"slices"
+
+	"grove/model"
+)
+
+// readTaps reads the places of the target's stream that a module reads, or returns other where the file names none. They are distinct, from 1
+// to the target's layers.
+func readTaps(l *model.Loader, n int, other []int) []int {
+	taps, ok := l.Ints("taps")
+	if !ok {
+		taps = other
+	}
+	if l.OK() && len(taps) != n {
+		l.Fail("%s.taps has %d values; the module reads %d", l.Info().Arch, len(taps), n)
+	}
+	checkTaps(l, "taps", taps, 1)
+	return taps
+}
+
+// layerTaps is readTaps of a module that reads 1 to most places, of a name: first is the number that stands for the stream behind the first layer.
+func layerTaps(l *model.Loader, name string, first, most int) []int {
+	taps, _ := l.Ints(name)
+	if l.OK() && (len(taps) < 1 || len(taps) > most) {
+		l.Fail("%s.%s has %d values; the module reads 1 to %d places of the target's stream", l.Info().Arch, name, len(taps), most)
+	}
+	checkTaps(l, name, taps, first)
+	out := make([]int, len(taps))
+	for i, t := range taps {
+		out[i] = t - first + 1
+	}
+	return out
+}
+
+// checkTaps refuses taps that are not distinct layers of the target, of which the first has a number.
+func checkTaps(l *model.Loader, name string, taps []int, first int) {
+	last := len(l.Target().Layers) + first - 1
+	for i, t := range taps {
+		if t < first || t > last || slices.Contains(taps[:i], t) {
+			l.Fail("value %d of %s.%s is %d; taps are distinct, from %d to %d by the target's layers", i, l.Info().Arch, name, t, first, last)
+		}
+	}
+}
+
+// draftVocabulary reads the target's ids of the tokens that a module drafts; nil where the file names none.
+func draftVocabulary(l *model.Loader) []int32 {
+	ids, ok := l.Ints("draft_vocabulary")
+	if !ok || !l.OK() {
+		return nil
+	}
+	out, last := make([]int32, len(ids)), -1
+	for i, id := range ids {
+		if id <= last || id >= l.Target().Vocabulary {
+			l.Fail("value %d of %s.draft_vocabulary is %d; ids ascend, up to %d", i, l.Info().Arch, id, l.Target().Vocabulary-1)
+			return nil
+		}
+		out[i], last = int32(id), id
+	}
+	return out
+}
