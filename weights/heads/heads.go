@@ -22,7 +22,7 @@ import (
 var presented = map[string]func(*builder){"medusa": medusa, "hydra": hydra, "eagle": eagle, "eagle3": eagle3, "kangaroo": kangaroo}
 
 // native are families that grove drafts with from files of GGUF, and whose published layouts it does not read.
-var native = map[string]bool{"clover": true, "ppd": true}
+var native = map[string]bool{"clover": true, "dflash": true, "dflash-draft": true, "ppd": true}
 
 // Families returns the names of the families, which are architectures of GGUF, sorted.
 func Families() []string { return []string{"eagle", "eagle3", "hydra", "kangaroo", "medusa"} }
