@@ -185,7 +185,7 @@ func TestFiles(t *testing.T) {
 	model := func() []byte {
 		return write(t, craft(t, []gguf.KV{{Key: "general.architecture", Value: gguf.Of("llama")}}))
 	}
-	dflash := write(t, craft(t, []gguf.KV{{Key: "general.architecture", Value: gguf.Of("dflash-draft")}}))
+	specblock := write(t, craft(t, []gguf.KV{{Key: "general.architecture", Value: gguf.Of("specblock")}}))
 	tests := []struct {
 		name, path string // path is opened
 		files      map[string]string
@@ -208,8 +208,8 @@ func TestFiles(t *testing.T) {
 			"safetensors: DIR/x.safetensors: fc.weight: shape [1099511627776 1099511627776] overflows the size (at byte 20)"},
 		{"settings that are a list", "", map[string]string{"config.json": "[]", "model.safetensors": ""}, `hf: DIR/config.json: the file begins with "[]"; it must be a JSON object`},
 		{"a model", "m.gguf", map[string]string{"m.gguf": string(model())}, `heads: DIR/m.gguf: architecture "llama" is no drafting head's; those are eagle, eagle3, hydra, kangaroo, medusa`},
-		{"DFlash in GGUF", "m.gguf", map[string]string{"m.gguf": string(dflash)},
-			"heads: DIR/m.gguf: grove has no drafter for dflash-draft heads yet (this is one by its names: DFlash); those that it has are for eagle, eagle3, hydra, kangaroo, medusa"},
+		{"SpecBlock in GGUF", "m.gguf", map[string]string{"m.gguf": string(specblock)},
+			"heads: DIR/m.gguf: grove has no drafter for specblock heads yet (this is one by its names: SpecBlock); those that it has are for eagle, eagle3, hydra, kangaroo, medusa"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -13,7 +13,7 @@ var refused = map[string]string{
 	"falcon": "Falcon", "mtp": "multi-token prediction outside a model", "peagle": "P-EAGLE", "specblock": "SpecBlock",
 }
 
-// noDrafter refuses a family by name.
+// noDrafter refuses a family, or its published layout, by name.
 func noDrafter(path, family string) error {
 	return fmt.Errorf("heads: %s: grove has no drafter for %s heads yet (this is one by its names: %s); those that it has are for %s",
 		path, family, refused[family], strings.Join(Families(), ", "))
