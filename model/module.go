@@ -58,7 +58,7 @@ type Module struct {
 }
 
 // ModuleBlock describes the passes of a module that drafts a block of tokens at a time. Rows with a feature and no output, the context, are the text's. Behind them
-// hangs a path of rows without a feature: the text's last token, unless True, and mask tokens. Each gives the logits of one token.
+// hangs a path of rows without a feature: the text's last token and mask tokens. Each gives the logits of one token.
 type ModuleBlock struct {
 	Size int   // rows of a block, the text's last token among them
 	Mask int32 // the mask token
@@ -66,8 +66,6 @@ type ModuleBlock struct {
 	Own bool
 	// Sees says that rows of a block see its later ones.
 	Sees bool
-	// True says that the first row of the block is the last one of the context, which gives logits.
-	True bool
 	// Order says that the last layer is for rows that run it alone: one of a token gives what it adds to the logits behind it. With the state of the block's row as
 	// its vector, the state that it gives has, at place Trust, how likely the draft that follows is to be accepted, as a logit; Trust is 0 where it has not.
 	Order bool

@@ -44,8 +44,8 @@ func NewModuleSource(m *method.Module, vocabulary int) *ModuleSource {
 
 // want lists what a row that is drafted behind gives. Behind a module's context hang blocks, which give all that is wanted.
 func (s *ModuleSource) want() forest.Want {
-	if b := s.module.Block; b != nil {
-		return forest.Want{Logits: b.True}
+	if s.module.Block != nil {
+		return forest.Want{}
 	}
 	w := forest.Want{Logits: true, State: s.module.FeedsState}
 	if !s.module.FeedsState {

@@ -87,7 +87,7 @@ func (l *lab) openModules() (all []model.Model) {
 		{Family: "medusa", Blocks: 1, Own: true}, {Family: "hydra", Blocks: 1, Prefix: true}, {Family: "eagle"}, {Family: "clover"},
 		{Family: "eagle3", Taps: []int32{1, 2, 3}, Own: true}, {Family: "kangaroo"}, {Family: "ppd"},
 		{Family: "dflash", Taps: []int32{2, 3}, Own: true}, {Family: "dflare", Taps: []int32{4, 1}, Anchor: true},
-		{Family: "dspark", Taps: []int32{1}, Anchor: true, Rank: 32},
+		{Family: "dspark", Taps: []int32{1}, Anchor: true, Own: true, Rank: info.Width / 2},
 	} {
 		m.Target, m.Seed = of, 5
 		metadata, tensors, err := m.Parts()
@@ -169,6 +169,8 @@ func (l *lab) teach(family string, tensors []tensor.View, width int) {
 		for id := range vocabulary {
 			w1, w2 = append(w1, in[id*width:][:width/2]...), append(w2, out[id*width:][:width/2]...)
 		}
+		put("token_embd.weight", in)
+		put("output.weight", out)
 		put("markov_w1.weight", w1)
 		put("markov_w2.weight", w2)
 		put("conf_proj.weight", make([]float32, width+width/2))
