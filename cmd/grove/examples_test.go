@@ -65,6 +65,7 @@ var instead = map[string]struct{ run, why string }{
 	"grove rm org/repo:Q4_K_M":                                                         {"", "pull.txtar removes models"},
 	"grove bench speed half.gguf":                                                      {"grove bench speed half.gguf -p 1 -n 2 -r 1", "time"},
 	"grove bench speed model.gguf":                                                     {"grove bench speed model.gguf -p 1 -n 2 -r 1", "time"},
+	"grove run model.gguf --heads heads.gguf \"...\"":                                  {"grove run -m gopher-target --heads gopher/testdata/drafters/gopher-target-eagle -n 4 \"...\"", "the stand-in has no heads"},
 	"grove verify model.gguf":                                                          {"grove verify model.gguf --methods sam -n 2", "time"},
 	"grove perplexity model.gguf -f wiki.test.raw":                                     {"grove perplexity model.gguf -f wiki.test.raw --chunks 1", "time"},
 	"grove perplexity -m model.gguf -f wiki.test.raw --units 0.9":                      {"grove perplexity -m model.gguf -f wiki.test.raw --units 0.9 --chunks 1", "time"},
