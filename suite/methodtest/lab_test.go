@@ -94,7 +94,9 @@ func (l *lab) openModules() (all []model.Model) {
 		if err != nil {
 			l.tb.Fatal(err)
 		}
-		l.teach(m.Family, tensors, info.Width)
+		if info.Vocabulary == vocabulary { // else the target prefers nothing
+			l.teach(m.Family, tensors, info.Width)
+		}
 		opened, err := model.OpenModule(l.file(metadata, tensors), l.pool, l.target, model.Options{})
 		if err != nil {
 			l.tb.Fatal(err)

@@ -92,7 +92,7 @@ type spy struct {
 
 func (s *spy) Committed(run method.Update) {
 	s.Drafter.Committed(run)
-	if len(run.Rows) == 0 {
+	if len(run.Rows) == 0 || len(*s.rounds) == 0 { // those of a prompt are of no round
 		return
 	}
 	r := &(*s.rounds)[len(*s.rounds)-1]
@@ -245,6 +245,7 @@ func (d *drawn) Pass(probability float64, place, test int) bool {
 func TestReference(t *testing.T) {
 	l := newLab(t)
 	l.target, l.other, l.between = l.tabular(t, 1, 2), l.tabular(t, 1, 3), l.tabular(t, 1, 4)
+	l.modules = l.openModules()
 	head := &verify.Head{Weight: make([]float32, known), Bias: 0.3, Threshold: 0.5}
 	for i := range head.Weight {
 		head.Weight[i] = 0.2 * float32(i%3-1)
