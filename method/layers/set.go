@@ -60,7 +60,7 @@ func ParseRecord(b []byte, layers int) (set forest.Layers, err error) {
 	const longest = 512 // longer than any set is spelled
 	of, spelled, found := strings.Cut(string(b[:min(len(b), longest)]), ":")
 	if !found || of != strconv.Itoa(layers) {
-		return set, fmt.Errorf("layers: the record %.20q is of another model; it must begin with %d:", b, layers)
+		return set, fmt.Errorf("layers: the record %.20q is of another model; it must begin with %q", b, fmt.Sprintf("%d:", layers))
 	}
 	if spelled == "" {
 		return set, nil

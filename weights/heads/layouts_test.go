@@ -27,15 +27,6 @@ func same(t *testing.T, f *gguf.File, one, two string) bool {
 	return all[one] != "" && all[one] == all[two]
 }
 
-// copyOf adds a tensor of the file under another name.
-func copyOf(from string, to ...string) func(*head) {
-	return func(h *head) {
-		for _, name := range to {
-			h.Tensors[name] = h.Tensors[from]
-		}
-	}
-}
-
 // vector adds vectors of the width.
 func vector(names ...string) func(*head) {
 	return func(h *head) {

@@ -143,12 +143,12 @@ func (s *scripted) logits(id token.ID) []float32 {
 // TestEdges drafts where there is nothing to draft from, no room, or an error.
 func TestEdges(t *testing.T) {
 	s := script(t, 2, 1)
-	x, of := s.text(t, sample.Params{}, 7)
+	x, _ := s.text(t, sample.Params{}, 7)
 	if got := x.Draft(t, 9); got.Len() != 0 || s.Calls != 0 {
 		t.Errorf("%v behind one token", growtest.IDs(got))
 	}
 	s.Dims.Context = 3
-	x, of = s.text(t, sample.Params{}, 1, 2, 3)
+	x, of := s.text(t, sample.Params{}, 1, 2, 3)
 	s.state = 220
 	if got := x.Draft(t, 9); got.Len() == 0 {
 		t.Error("no drafts where a row fits behind the trunk")
