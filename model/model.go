@@ -4,8 +4,8 @@ package model
 
 import (
 	"fmt"
+	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	"grove/compute"
@@ -129,14 +129,7 @@ func Register(name string, open Architecture) {
 }
 
 // Names returns the registered architectures, sorted.
-func Names() []string {
-	names := make([]string, 0, len(architectures))
-	for n := range architectures {
-		names = append(names, n)
-	}
-	sort.Strings(names)
-	return names
-}
+func Names() []string { return slices.Sorted(maps.Keys(architectures)) }
 
 // Options describes how a model is opened.
 type Options struct {

@@ -1,8 +1,8 @@
 package model
 
 import (
+	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	"grove/compute"
@@ -86,14 +86,7 @@ func RegisterModule(family string, open Architecture) {
 }
 
 // Families returns the registered families of modules, sorted.
-func Families() []string {
-	names := make([]string, 0, len(modules))
-	for n := range modules {
-		names = append(names, n)
-	}
-	sort.Strings(names)
-	return names
-}
+func Families() []string { return slices.Sorted(maps.Keys(modules)) }
 
 // IsModule reports whether the file is that of a draft module.
 func IsModule(f *gguf.File) bool {
