@@ -54,6 +54,7 @@ var rooms = []string{
 	"model/arch model/hybrid model/encoder model/seq2seq model/module",
 	"model",
 	"model/synthetic",
+	"internal/oracle/modules",
 	"internal/oracle",
 	"compute",
 	"compute/walk",

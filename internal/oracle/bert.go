@@ -6,25 +6,25 @@ import "math"
 // the first sentence's type are added to the embeddings. UniXcoder (Guo et al. 2022) is the same, with another GELU and the embeddings as its head; its tokens
 // see what is before them, and those of the prefix each other.
 func (m *Model) bert(ids []int) [][]float64 {
-	eps := m.floatOr("attention.layer_norm_epsilon", 1e-12)
+	eps := m.FloatOr("attention.layer_norm_epsilon", 1e-12)
 	norm := func(x []float64, format string, args ...any) []float64 {
-		return layerNorm(x, m.tensor(format+".weight", args...), m.tensor(format+".bias", args...), eps)
+		return layerNorm(x, m.Tensor(format+".weight", args...), m.Tensor(format+".bias", args...), eps)
 	}
 	linear := func(x []float64, name string, l int) []float64 {
-		return plus(m.tensor("blk.%d.%s.weight", l, name).mul(x), m.tensor("blk.%d.%s.bias", l, name).v)
+		return Plus(m.Tensor("blk.%d.%s.weight", l, name).Mul(x), m.Tensor("blk.%d.%s.bias", l, name).V)
 	}
 	act, both := gelu, m.arch == "bert"
 	if !both {
 		act = normal
 	}
-	heads := m.count("attention.head_count")
-	size := m.count("embedding_length") / heads
+	heads := m.Count("attention.head_count")
+	size := m.Count("embedding_length") / heads
 	x := make([][]float64, len(ids))
 	for i, id := range ids {
-		x[i] = plus(m.tensor("token_embd.weight").row(id), m.tensor("token_types.weight").row(0))
-		x[i] = norm(plus(x[i], m.tensor("position_embd.weight").row(i)), "token_embd_norm")
+		x[i] = Plus(m.Tensor("token_embd.weight").Row(id), m.Tensor("token_types.weight").Row(0))
+		x[i] = norm(Plus(x[i], m.Tensor("position_embd.weight").Row(i)), "token_embd_norm")
 	}
-	for l := range m.count("block_count") {
+	for l := range m.Count("block_count") {
 		q, k, v := make([][]float64, len(x)), make([][]float64, len(x)), make([][]float64, len(x))
 		for i := range x {
 			q[i], k[i], v[i] = linear(x[i], "attn_q", l), linear(x[i], "attn_k", l), linear(x[i], "attn_v", l)
@@ -40,19 +40,19 @@ func (m *Model) bert(ids []int) [][]float64 {
 			var all []float64
 			for h := range heads {
 				at := h * size
-				all = append(all, attend(q[i][at:at+size], part(k[:seen], at, size), part(v[:seen], at, size), 1/math.Sqrt(float64(size)), nil)...)
+				all = append(all, Attend(q[i][at:at+size], Part(k[:seen], at, size), Part(v[:seen], at, size), 1/math.Sqrt(float64(size)), nil)...)
 			}
-			x[i] = norm(plus(x[i], linear(all, "attn_output", l)), "blk.%d.attn_output_norm", l)
+			x[i] = norm(Plus(x[i], linear(all, "attn_output", l)), "blk.%d.attn_output_norm", l)
 			mid := linear(x[i], "ffn_up", l)
 			for j := range mid {
 				mid[j] = act(mid[j])
 			}
-			x[i] = norm(plus(x[i], linear(mid, "ffn_down", l)), "blk.%d.layer_output_norm", l)
+			x[i] = norm(Plus(x[i], linear(mid, "ffn_down", l)), "blk.%d.layer_output_norm", l)
 		}
 	}
 	if !both {
 		for i := range x {
-			x[i] = m.tensor("token_embd.weight").mul(x[i])
+			x[i] = m.Tensor("token_embd.weight").Mul(x[i])
 		}
 	}
 	return x

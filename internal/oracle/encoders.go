@@ -9,23 +9,23 @@ func silu(x float64) float64 { return x * sigmoid(x) }
 
 // linear is a projection of a layer with the bias that the file has.
 func (m *Model) linear(l int, name string, x []float64) []float64 {
-	y := m.tensor("blk.%d.%s.weight", l, name).mul(x)
-	if m.has("blk.%d.%s.bias", l, name) {
-		y = plus(y, m.tensor("blk.%d.%s.bias", l, name).v)
+	y := m.Tensor("blk.%d.%s.weight", l, name).Mul(x)
+	if m.Has("blk.%d.%s.bias", l, name) {
+		y = Plus(y, m.Tensor("blk.%d.%s.bias", l, name).V)
 	}
 	return y
 }
 
 // centred is LayerNorm by a name, with the bias that the file has; without the weight it is nothing.
 func (m *Model) centred(x []float64, name string, eps float64) []float64 {
-	if !m.has("%s.weight", name) {
+	if !m.Has("%s.weight", name) {
 		return x
 	}
-	bias := weights{v: make([]float64, len(x))}
-	if m.has("%s.bias", name) {
-		bias = m.tensor("%s.bias", name)
+	bias := Weights{V: make([]float64, len(x))}
+	if m.Has("%s.bias", name) {
+		bias = m.Tensor("%s.bias", name)
 	}
-	return layerNorm(x, m.tensor("%s.weight", name), bias, eps)
+	return layerNorm(x, m.Tensor("%s.weight", name), bias, eps)
 }
 
 // of names a tensor of a layer.
@@ -34,12 +34,12 @@ func of(l int, name string) string { return "blk." + string(rune('0'+l)) + "." +
 // bothWays is attention of all tokens to all, between its projections: rotation by halves or in pairs, ALiBi on both sides, and a window of half on
 // each side of a token; 0: none.
 func (m *Model) bothWays(l int, x [][]float64, base float64, halves bool, half int) [][]float64 {
-	heads := m.count("attention.head_count")
-	kvHeads := m.countOr("attention.head_count_kv", heads)
-	size := m.countOr("attention.key_length", len(x[0])/heads)
+	heads := m.Count("attention.head_count")
+	kvHeads := m.CountOr("attention.head_count_kv", heads)
+	size := m.CountOr("attention.key_length", len(x[0])/heads)
 	q, k, v := make([][]float64, len(x)), make([][]float64, len(x)), make([][]float64, len(x))
 	for i := range x {
-		if m.has("blk.%d.attn_qkv.weight", l) {
+		if m.Has("blk.%d.attn_qkv.weight", l) {
 			all := m.linear(l, "attn_qkv", x[i])
 			q[i], k[i], v[i] = all[:heads*size], all[heads*size:(heads+kvHeads)*size], all[(heads+kvHeads)*size:]
 		} else {
@@ -49,10 +49,10 @@ func (m *Model) bothWays(l int, x [][]float64, base float64, halves bool, half i
 			switch {
 			case m.arch == "gemma-embedding":
 				for at := 0; at < len(*p); at += size {
-					copy((*p)[at:], rmsNorm((*p)[at:at+size], m.tensor("blk.%d.%s.weight", l, name), m.floatOr("attention.layer_norm_rms_epsilon", 0)))
+					copy((*p)[at:], RMSNorm((*p)[at:at+size], m.Tensor("blk.%d.%s.weight", l, name), m.FloatOr("attention.layer_norm_rms_epsilon", 0)))
 				}
 			default:
-				*p = m.centred(*p, of(l, name), m.floatOr("attention.layer_norm_epsilon", 0))
+				*p = m.centred(*p, of(l, name), m.FloatOr("attention.layer_norm_epsilon", 0))
 			}
 			if base > 0 {
 				freq := make([]float64, size/2)
@@ -60,7 +60,7 @@ func (m *Model) bothWays(l int, x [][]float64, base float64, halves bool, half i
 					freq[j] = math.Pow(base, -2*float64(j)/float64(size))
 				}
 				for at := 0; at < len(*p); at += size {
-					rotate((*p)[at:at+size], freq, i, 1, halves)
+					Rotate((*p)[at:at+size], freq, i, 1, halves)
 				}
 			}
 		}
@@ -83,8 +83,8 @@ func (m *Model) bothWays(l int, x [][]float64, base float64, halves bool, half i
 				scores, values = append(scores, score), append(values, v[j][at:at+size])
 			}
 			one := make([]float64, size)
-			for j, p := range softmax(scores) {
-				one = plus(one, times(p, values[j]))
+			for j, p := range Softmax(scores) {
+				one = Plus(one, Times(p, values[j]))
 			}
 			out[i] = append(out[i], one...)
 		}
@@ -106,12 +106,12 @@ func slope(h, heads int) float64 {
 // inner is the feed-forward block of a layer, with a gate in front of what it gates in one tensor, in one of its own, or without.
 func (m *Model) inner(l int, x []float64, act func(float64) float64) []float64 {
 	up := m.linear(l, "ffn_up", x)
-	n := m.count("feed_forward_length")
+	n := m.Count("feed_forward_length")
 	mid := make([]float64, n)
 	for j := range mid {
 		switch {
-		case m.has("blk.%d.ffn_gate.weight", l):
-			mid[j] = act(dot(m.tensor("blk.%d.ffn_gate.weight", l).row(j), x)) * up[j]
+		case m.Has("blk.%d.ffn_gate.weight", l):
+			mid[j] = act(dot(m.Tensor("blk.%d.ffn_gate.weight", l).Row(j), x)) * up[j]
 		case len(up) == 2*n:
 			mid[j] = act(up[j]) * up[n+j]
 		default:
@@ -123,18 +123,18 @@ func (m *Model) inner(l int, x []float64, act func(float64) float64) []float64 {
 
 // plainExperts is a mixture of blocks without gates; the weights are those of a softmax over all experts.
 func (m *Model) plainExperts(l int, x []float64) []float64 {
-	p := softmax(m.linear(l, "ffn_gate_inp", x))
-	n := m.count("feed_forward_length")
+	p := Softmax(m.linear(l, "ffn_gate_inp", x))
+	n := m.Count("feed_forward_length")
 	out := make([]float64, len(x))
-	for _, e := range largest(p, m.count("expert_used_count")) {
-		mid := m.tensor("blk.%d.ffn_up_exps.weight", l).rows(e*n, n).mul(x)
+	for _, e := range largest(p, m.Count("expert_used_count")) {
+		mid := m.Tensor("blk.%d.ffn_up_exps.weight", l).rows(e*n, n).Mul(x)
 		for j := range mid {
 			mid[j] = normal(mid[j])
 		}
-		out = plus(out, times(p[e], m.tensor("blk.%d.ffn_down_exps.weight", l).rows(e*len(x), len(x)).mul(mid)))
+		out = Plus(out, Times(p[e], m.Tensor("blk.%d.ffn_down_exps.weight", l).rows(e*len(x), len(x)).Mul(mid)))
 	}
-	if m.has("blk.%d.ffn_exps.bias", l) {
-		out = plus(out, m.tensor("blk.%d.ffn_exps.bias", l).row(0))
+	if m.Has("blk.%d.ffn_exps.bias", l) {
+		out = Plus(out, m.Tensor("blk.%d.ffn_exps.bias", l).Row(0))
 	}
 	return out
 }
@@ -142,8 +142,8 @@ func (m *Model) plainExperts(l int, x []float64) []float64 {
 // normedBehind is BERT with what its successors changed: Nomic Embed 1 (Nussbaum et al. 2024) and 2 (2025), jina-embeddings 2 (Günther et al. 2023) and
 // 3 (Sturua et al. 2024).
 func (m *Model) normedBehind(ids []int) [][]float64 {
-	eps := m.floatOr("attention.layer_norm_epsilon", 1e-12)
-	base, act := m.floatOr("rope.freq_base", 10000), normal
+	eps := m.FloatOr("attention.layer_norm_epsilon", 1e-12)
+	base, act := m.FloatOr("rope.freq_base", 10000), normal
 	if m.arch == "jina-bert-v2" {
 		base = 0
 	}
@@ -152,26 +152,26 @@ func (m *Model) normedBehind(ids []int) [][]float64 {
 	}
 	x := make([][]float64, len(ids))
 	for i, id := range ids {
-		x[i] = m.tensor("token_embd.weight").row(id)
-		if m.has("token_types.weight") {
-			x[i] = plus(x[i], m.tensor("token_types.weight").row(0))
+		x[i] = m.Tensor("token_embd.weight").Row(id)
+		if m.Has("token_types.weight") {
+			x[i] = Plus(x[i], m.Tensor("token_types.weight").Row(0))
 		}
 		x[i] = m.centred(x[i], "token_embd_norm", eps)
 	}
-	for l := range m.count("block_count") {
+	for l := range m.Count("block_count") {
 		attn := m.bothWays(l, x, base, true, 0)
 		for i := range x {
-			y := m.centred(plus(x[i], attn[i]), of(l, "attn_output_norm"), eps)
-			if m.has("blk.%d.attn_norm_2.weight", l) {
-				y = m.centred(plus(y, x[i]), of(l, "attn_norm_2"), eps)
+			y := m.centred(Plus(x[i], attn[i]), of(l, "attn_output_norm"), eps)
+			if m.Has("blk.%d.attn_norm_2.weight", l) {
+				y = m.centred(Plus(y, x[i]), of(l, "attn_norm_2"), eps)
 			}
 			f := []float64(nil)
-			if m.has("blk.%d.ffn_up_exps.weight", l) {
+			if m.Has("blk.%d.ffn_up_exps.weight", l) {
 				f = m.plainExperts(l, y)
 			} else {
 				f = m.inner(l, y, act)
 			}
-			x[i] = m.centred(plus(y, f), of(l, "layer_output_norm"), eps)
+			x[i] = m.centred(Plus(y, f), of(l, "layer_output_norm"), eps)
 		}
 	}
 	return x
@@ -182,12 +182,12 @@ func (m *Model) normedBehind(ids []int) [][]float64 {
 func (m *Model) normedBefore(ids []int) [][]float64 {
 	norm := func(x []float64, name string) []float64 {
 		switch {
-		case !m.has("%s.weight", name):
+		case !m.Has("%s.weight", name):
 			return x
 		case m.arch == "modern-bert":
-			return m.centred(x, name, m.floatOr("attention.layer_norm_epsilon", 1e-5))
+			return m.centred(x, name, m.FloatOr("attention.layer_norm_epsilon", 1e-5))
 		}
-		return rmsNorm(x, m.tensor("%s.weight", name), m.floatOr("attention.layer_norm_rms_epsilon", 1e-5))
+		return RMSNorm(x, m.Tensor("%s.weight", name), m.FloatOr("attention.layer_norm_rms_epsilon", 1e-5))
 	}
 	act, last := silu, "output_norm"
 	switch m.arch {
@@ -200,16 +200,16 @@ func (m *Model) normedBefore(ids []int) [][]float64 {
 	}
 	x := make([][]float64, len(ids))
 	for i, id := range ids {
-		x[i] = m.tensor("token_embd.weight").row(id)
+		x[i] = m.Tensor("token_embd.weight").Row(id)
 		if m.arch == "gemma-embedding" {
-			x[i] = times(math.Sqrt(float64(len(x[i]))), x[i])
+			x[i] = Times(math.Sqrt(float64(len(x[i]))), x[i])
 		}
 		x[i] = norm(x[i], "token_embd_norm")
 	}
-	for l := range m.count("block_count") {
-		base, half := m.floatOr("rope.freq_base", 10000), 0
+	for l := range m.Count("block_count") {
+		base, half := m.FloatOr("rope.freq_base", 10000), 0
 		if m.arch == "modern-bert" && l%3 != 0 || m.arch == "gemma-embedding" && l%6 != 5 {
-			base, half = m.floatOr("rope.freq_base_swa", 0), m.count("attention.sliding_window")/2
+			base, half = m.FloatOr("rope.freq_base_swa", 0), m.Count("attention.sliding_window")/2
 		}
 		in := make([][]float64, len(x))
 		for i := range x {
@@ -217,8 +217,8 @@ func (m *Model) normedBefore(ids []int) [][]float64 {
 		}
 		attn := m.bothWays(l, in, base, m.arch != "neo-bert", half)
 		for i := range x {
-			x[i] = plus(x[i], norm(attn[i], of(l, "post_attention_norm")))
-			x[i] = plus(x[i], norm(m.inner(l, norm(x[i], of(l, "ffn_norm")), act), of(l, "post_ffw_norm")))
+			x[i] = Plus(x[i], norm(attn[i], of(l, "post_attention_norm")))
+			x[i] = Plus(x[i], norm(m.inner(l, norm(x[i], of(l, "ffn_norm")), act), of(l, "post_ffw_norm")))
 		}
 	}
 	for i := range x {

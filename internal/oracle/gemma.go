@@ -19,24 +19,24 @@ type unitLayer struct {
 
 // unitLayers returns the settings of each layer. The last shared ones read the keys of the last layer before them of their kind.
 func (m *Model) unitLayers(shared, period int) []unitLayer {
-	layers := make([]unitLayer, m.count("block_count"))
+	layers := make([]unitLayer, m.Count("block_count"))
 	pattern, _ := m.array("attention.sliding_window_pattern")
 	for l := range layers {
-		u := unitLayer{heads: m.count("attention.head_count"), kvHeads: m.countOf("attention.head_count_kv", l), from: l}
-		u.size = m.countOr("attention.key_length", m.count("embedding_length")/u.heads)
+		u := unitLayer{heads: m.Count("attention.head_count"), kvHeads: m.countOf("attention.head_count_kv", l), from: l}
+		u.size = m.CountOr("attention.key_length", m.Count("embedding_length")/u.heads)
 		slides := l%period != period-1
 		if pattern != nil {
 			slides = pattern[l] != 0
 		}
-		base := m.floatOr("rope.freq_base", 10000)
+		base := m.FloatOr("rope.freq_base", 10000)
 		if slides {
-			u.window, base = m.count("attention.sliding_window"), m.floatOr("rope.freq_base_swa", 10000)
-			u.size = m.countOr("attention.key_length_swa", u.size)
+			u.window, base = m.Count("attention.sliding_window"), m.FloatOr("rope.freq_base_swa", 10000)
+			u.size = m.CountOr("attention.key_length_swa", u.size)
 		}
 		for i := range u.size / 2 {
 			f := math.Pow(base, -2*float64(i)/float64(u.size))
-			if !slides && m.has("rope_freqs.weight") {
-				f /= m.tensor("rope_freqs.weight").v[i]
+			if !slides && m.Has("rope_freqs.weight") {
+				f /= m.Tensor("rope_freqs.weight").V[i]
 			}
 			u.freq = append(u.freq, f)
 		}
@@ -51,32 +51,32 @@ func (m *Model) unitLayers(shared, period int) []unitLayer {
 // unitAttention is the attention of a layer, from normed rows to its additions. all has the keys and values of the layers so far.
 func (m *Model) unitAttention(l int, u unitLayer, x [][]float64, all []kept, eps float64) [][]float64 {
 	head := func(row []float64, pos int, norm string, turns bool) {
-		w := weights{in: u.size, v: make([]float64, u.size)}
-		for i := range w.v {
-			w.v[i] = 1
+		w := Weights{In: u.size, V: make([]float64, u.size)}
+		for i := range w.V {
+			w.V[i] = 1
 		}
 		if norm != "" {
-			w = m.tensor("blk.%d.%s.weight", l, norm)
+			w = m.Tensor("blk.%d.%s.weight", l, norm)
 		}
 		for at := 0; at < len(row); at += u.size {
 			one := row[at : at+u.size]
-			copy(one, rmsNorm(one, w, eps))
+			copy(one, RMSNorm(one, w, eps))
 			if turns {
-				rotate(one, u.freq, pos, 1, true)
+				Rotate(one, u.freq, pos, 1, true)
 			}
 		}
 	}
 	linear := func(name string, x []float64) []float64 {
-		y := m.tensor("blk.%d.%s.weight", l, name).mul(x)
-		if m.has("blk.%d.%s.bias", l, name) {
-			y = plus(y, m.tensor("blk.%d.%s.bias", l, name).v)
+		y := m.Tensor("blk.%d.%s.weight", l, name).Mul(x)
+		if m.Has("blk.%d.%s.bias", l, name) {
+			y = Plus(y, m.Tensor("blk.%d.%s.bias", l, name).V)
 		}
 		return y
 	}
 	for i := 0; i < len(x) && u.from == l; i++ {
 		k := linear("attn_k", x[i])
 		v := append([]float64(nil), k...)
-		if m.has("blk.%d.attn_v.weight", l) {
+		if m.Has("blk.%d.attn_v.weight", l) {
 			v = linear("attn_v", x[i])
 		}
 		head(k, i, "attn_k_norm", true)
@@ -94,29 +94,29 @@ func (m *Model) unitAttention(l int, u unitLayer, x [][]float64, all []kept, eps
 		var sum []float64
 		for h := range u.heads {
 			at := h / (u.heads / u.kvHeads) * u.size
-			sum = append(sum, attend(q[h*u.size:(h+1)*u.size], part(all[u.from].k[first:i+1], at, u.size), part(all[u.from].v[first:i+1], at, u.size), 1, nil)...)
+			sum = append(sum, Attend(q[h*u.size:(h+1)*u.size], Part(all[u.from].k[first:i+1], at, u.size), Part(all[u.from].v[first:i+1], at, u.size), 1, nil)...)
 		}
-		out[i] = m.tensor("blk.%d.attn_output.weight", l).mul(sum)
+		out[i] = m.Tensor("blk.%d.attn_output.weight", l).Mul(sum)
 	}
 	return out
 }
 
 // layerInputs returns the inputs of every layer, side by side, of a row with the embedding x.
 func (m *Model) layerInputs(id int, x []float64, n int, eps float64) []float64 {
-	out := times(1/math.Sqrt(float64(len(x))), m.tensor("per_layer_model_proj.weight").mul(x))
+	out := Times(1/math.Sqrt(float64(len(x))), m.Tensor("per_layer_model_proj.weight").Mul(x))
 	for at := 0; at < len(out); at += n {
-		copy(out[at:], rmsNorm(out[at:at+n], m.tensor("per_layer_proj_norm.weight"), eps))
+		copy(out[at:], RMSNorm(out[at:at+n], m.Tensor("per_layer_proj_norm.weight"), eps))
 	}
-	return times(1/math.Sqrt2, plus(out, times(math.Sqrt(float64(n)), m.tensor("per_layer_token_embd.weight").row(id))))
+	return Times(1/math.Sqrt2, Plus(out, Times(math.Sqrt(float64(n)), m.Tensor("per_layer_token_embd.weight").Row(id))))
 }
 
 // inputGate is what the stream h takes from a layer's inputs.
 func (m *Model) inputGate(l int, h, inputs []float64, eps float64) []float64 {
-	mid := m.tensor("blk.%d.inp_gate.weight", l).mul(h)
+	mid := m.Tensor("blk.%d.inp_gate.weight", l).Mul(h)
 	for i := range mid {
 		mid[i] = m.gelu(mid[i]) * inputs[i]
 	}
-	return rmsNorm(m.tensor("blk.%d.proj.weight", l).mul(mid), m.tensor("blk.%d.post_norm.weight", l), eps)
+	return RMSNorm(m.Tensor("blk.%d.proj.weight", l).Mul(mid), m.Tensor("blk.%d.post_norm.weight", l), eps)
 }
 
 // gelu is [gelu], or with Half what a table of half floats has for it.
@@ -142,37 +142,37 @@ func half(x float64) float64 {
 // gemma4 is Gemma 4 (Google 2026) by its published code: heads of values are normed without weights, products of heads have no scale, and a layer ends
 // with its inputs and a factor. A mixture, if any, runs beside the plain block; its router reads the stream normed, over the root of its width.
 func (m *Model) gemma4(ids []int) [][]float64 {
-	eps := m.floatOr("attention.layer_norm_rms_epsilon", 1e-6)
-	width, n := m.count("embedding_length"), m.countOr("embedding_length_per_layer_input", 0)
+	eps := m.FloatOr("attention.layer_norm_rms_epsilon", 1e-6)
+	width, n := m.Count("embedding_length"), m.CountOr("embedding_length_per_layer_input", 0)
 	x, inputs := make([][]float64, len(ids)), make([][]float64, len(ids))
 	for i, id := range ids {
-		x[i] = times(math.Sqrt(float64(width)), m.tensor("token_embd.weight").row(id))
+		x[i] = Times(math.Sqrt(float64(width)), m.Tensor("token_embd.weight").Row(id))
 		if n > 0 {
 			inputs[i] = m.layerInputs(id, x[i], n, eps)
 		}
 	}
-	layers := m.unitLayers(m.countOr("attention.shared_kv_layers", 0), 6)
+	layers := m.unitLayers(m.CountOr("attention.shared_kv_layers", 0), 6)
 	all := make([]kept, len(layers))
 	for l, u := range layers {
 		norm := func(name string, h []float64) []float64 {
-			return rmsNorm(h, m.tensor("blk.%d.%s.weight", l, name), eps)
+			return RMSNorm(h, m.Tensor("blk.%d.%s.weight", l, name), eps)
 		}
 		h := make([][]float64, len(x))
 		for i := range x {
 			h[i] = norm("attn_norm", x[i])
 		}
 		for i, a := range m.unitAttention(l, u, h, all, eps) {
-			x[i] = plus(x[i], norm("post_attention_norm", a))
+			x[i] = Plus(x[i], norm("post_attention_norm", a))
 			f := m.geluBlock(l, norm("ffn_norm", x[i]), 0)
-			if m.has("blk.%d.ffn_gate_inp.weight", l) {
-				f = plus(norm("post_ffw_norm_1", f), norm("post_ffw_norm_2", m.geluExperts(l, x[i], norm("pre_ffw_norm_2", x[i]), eps)))
+			if m.Has("blk.%d.ffn_gate_inp.weight", l) {
+				f = Plus(norm("post_ffw_norm_1", f), norm("post_ffw_norm_2", m.geluExperts(l, x[i], norm("pre_ffw_norm_2", x[i]), eps)))
 			}
-			x[i] = plus(x[i], norm("post_ffw_norm", f))
+			x[i] = Plus(x[i], norm("post_ffw_norm", f))
 			if n > 0 {
-				x[i] = plus(x[i], m.inputGate(l, x[i], inputs[i][l*n:(l+1)*n], eps))
+				x[i] = Plus(x[i], m.inputGate(l, x[i], inputs[i][l*n:(l+1)*n], eps))
 			}
-			if m.has("blk.%d.layer_output_scale.weight", l) {
-				x[i] = times(m.tensor("blk.%d.layer_output_scale.weight", l).v[0], x[i])
+			if m.Has("blk.%d.layer_output_scale.weight", l) {
+				x[i] = Times(m.Tensor("blk.%d.layer_output_scale.weight", l).V[0], x[i])
 			}
 		}
 	}
@@ -181,7 +181,7 @@ func (m *Model) gemma4(ids []int) [][]float64 {
 
 // capped is the soft cap of logits.
 func (m *Model) capped(logits [][]float64, other float64) [][]float64 {
-	limit := m.floatOr("final_logit_softcapping", other)
+	limit := m.FloatOr("final_logit_softcapping", other)
 	for _, row := range logits {
 		for i := range row {
 			row[i] = limit * math.Tanh(row[i]/limit)
@@ -192,7 +192,7 @@ func (m *Model) capped(logits [][]float64, other float64) [][]float64 {
 
 // geluBlock is the gated block. Where quantile is above 0, the gate keeps what lies so many standard deviations above its mean.
 func (m *Model) geluBlock(l int, h []float64, quantile float64) []float64 {
-	gate, up := m.tensor("blk.%d.ffn_gate.weight", l).mul(h), m.tensor("blk.%d.ffn_up.weight", l).mul(h)
+	gate, up := m.Tensor("blk.%d.ffn_gate.weight", l).Mul(h), m.Tensor("blk.%d.ffn_up.weight", l).Mul(h)
 	if quantile > 0 {
 		mean, square := 0.0, 0.0
 		for _, v := range gate {
@@ -208,28 +208,28 @@ func (m *Model) geluBlock(l int, h []float64, quantile float64) []float64 {
 	for i := range gate {
 		gate[i] = m.gelu(gate[i]) * up[i]
 	}
-	return m.tensor("blk.%d.ffn_down.weight", l).mul(gate)
+	return m.Tensor("blk.%d.ffn_down.weight", l).Mul(gate)
 }
 
 // geluExperts is the mixture of Gemma 4: shares of the softmax among the chosen, each times its expert's own factor.
 func (m *Model) geluExperts(l int, stream, h []float64, eps float64) []float64 {
-	route := times(1/math.Sqrt(float64(len(stream))), rmsNorm(stream, m.tensor("blk.%d.ffn_gate_inp.scale", l), eps))
-	logits := m.tensor("blk.%d.ffn_gate_inp.weight", l).mul(route)
-	n := m.count("expert_feed_forward_length")
-	chosen := largest(logits, m.count("expert_used_count"))
+	route := Times(1/math.Sqrt(float64(len(stream))), RMSNorm(stream, m.Tensor("blk.%d.ffn_gate_inp.scale", l), eps))
+	logits := m.Tensor("blk.%d.ffn_gate_inp.weight", l).Mul(route)
+	n := m.Count("expert_feed_forward_length")
+	chosen := largest(logits, m.Count("expert_used_count"))
 	var of []float64
 	for _, e := range chosen {
 		of = append(of, logits[e])
 	}
 	out := make([]float64, len(h))
-	for rank, p := range softmax(of) {
+	for rank, p := range Softmax(of) {
 		e := chosen[rank]
-		both := m.tensor("blk.%d.ffn_gate_up_exps.weight", l).rows(e*2*n, 2*n).mul(h)
+		both := m.Tensor("blk.%d.ffn_gate_up_exps.weight", l).rows(e*2*n, 2*n).Mul(h)
 		for i := range n {
 			both[i] = m.gelu(both[i]) * both[n+i]
 		}
-		down := m.tensor("blk.%d.ffn_down_exps.weight", l).rows(e*len(h), len(h)).mul(both[:n])
-		out = plus(out, times(p*m.tensor("blk.%d.ffn_down_exps.scale", l).v[e], down))
+		down := m.Tensor("blk.%d.ffn_down_exps.weight", l).rows(e*len(h), len(h)).Mul(both[:n])
+		out = Plus(out, Times(p*m.Tensor("blk.%d.ffn_down_exps.scale", l).V[e], down))
 	}
 	return out
 }

@@ -12,7 +12,8 @@ func dot(a, b []float64) (sum float64) {
 	return sum
 }
 
-func plus(a, b []float64) []float64 {
+// Plus returns the sum of two vectors.
+func Plus(a, b []float64) []float64 {
 	out := make([]float64, len(a))
 	for i := range a {
 		out[i] = a[i] + b[i]
@@ -20,7 +21,8 @@ func plus(a, b []float64) []float64 {
 	return out
 }
 
-func times(k float64, a []float64) []float64 {
+// Times returns a vector times a number.
+func Times(k float64, a []float64) []float64 {
 	out := make([]float64, len(a))
 	for i := range a {
 		out[i] = k * a[i]
@@ -28,17 +30,18 @@ func times(k float64, a []float64) []float64 {
 	return out
 }
 
-func rmsNorm(x []float64, w weights, eps float64) []float64 {
+// RMSNorm returns the root mean square norm of a vector, with weights (Zhang, Sennrich 2019).
+func RMSNorm(x []float64, w Weights, eps float64) []float64 {
 	r := 1 / math.Sqrt(dot(x, x)/float64(len(x))+eps)
 	out := make([]float64, len(x))
 	for i, v := range x {
-		out[i] = v * r * w.v[i]
+		out[i] = v * r * w.V[i]
 	}
 	return out
 }
 
 // layerNorm is Ba et al. 2016.
-func layerNorm(x []float64, w, bias weights, eps float64) []float64 {
+func layerNorm(x []float64, w, bias Weights, eps float64) []float64 {
 	var mean, variance float64
 	for _, v := range x {
 		mean += v / float64(len(x))
@@ -48,7 +51,7 @@ func layerNorm(x []float64, w, bias weights, eps float64) []float64 {
 	}
 	out := make([]float64, len(x))
 	for i, v := range x {
-		out[i] = (v-mean)/math.Sqrt(variance+eps)*w.v[i] + bias.v[i]
+		out[i] = (v-mean)/math.Sqrt(variance+eps)*w.V[i] + bias.V[i]
 	}
 	return out
 }
@@ -60,7 +63,8 @@ func gelu(x float64) float64 {
 	return 0.5 * x * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
 }
 
-func softmax(x []float64) []float64 {
+// Softmax returns the distribution of logits.
+func Softmax(x []float64) []float64 {
 	high, sum := math.Inf(-1), 0.0
 	for _, v := range x {
 		high = math.Max(high, v)
@@ -70,7 +74,7 @@ func softmax(x []float64) []float64 {
 		out[i] = math.Exp(v - high)
 		sum += out[i]
 	}
-	return times(1/sum, out)
+	return Times(1/sum, out)
 }
 
 // largest returns the places of the n largest values, falling.
@@ -83,9 +87,9 @@ func largest(x []float64, n int) []int {
 	return at[:n]
 }
 
-// attend returns softmax(q.k * scale) v over keys and values; where sink is not nil it takes part in the
+// Attend returns softmax(q.k * scale) v over keys and values; where sink is not nil it takes part in the
 // denominator with no value.
-func attend(q []float64, k, v [][]float64, scale float64, sink *float64) []float64 {
+func Attend(q []float64, k, v [][]float64, scale float64, sink *float64) []float64 {
 	scores := make([]float64, len(k))
 	for j := range k {
 		scores[j] = scale * dot(q, k[j])
@@ -94,7 +98,7 @@ func attend(q []float64, k, v [][]float64, scale float64, sink *float64) []float
 		scores = append(scores, *sink)
 	}
 	out := make([]float64, len(v[0]))
-	for j, p := range softmax(scores)[:len(k)] {
+	for j, p := range Softmax(scores)[:len(k)] {
 		for i, x := range v[j] {
 			out[i] += p * x
 		}
@@ -102,8 +106,8 @@ func attend(q []float64, k, v [][]float64, scale float64, sink *float64) []float
 	return out
 }
 
-// part cuts each row to its values [from, from+n).
-func part(rows [][]float64, from, n int) [][]float64 {
+// Part cuts each row to its values [from, from+n).
+func Part(rows [][]float64, from, n int) [][]float64 {
 	out := make([][]float64, len(rows))
 	for i := range rows {
 		out[i] = rows[i][from : from+n]
@@ -111,10 +115,10 @@ func part(rows [][]float64, from, n int) [][]float64 {
 	return out
 }
 
-// yarn is the rotary frequencies of Peng et al. 2023, section 3.2: pairs that turn more than fast times
+// Yarn is the rotary frequencies of Peng et al. 2023, section 3.2: pairs that turn more than fast times
 // within the trained context stay, those that turn less than slow times are stretched by factor. With whole,
 // the ends of the mix are rounded outwards to whole pairs.
-func yarn(dims int, base, factor, context, fast, slow float64, whole bool) []float64 {
+func Yarn(dims int, base, factor, context, fast, slow float64, whole bool) []float64 {
 	pair := func(turns float64) float64 {
 		return float64(dims) * math.Log(context/(turns*2*math.Pi)) / (2 * math.Log(base))
 	}
@@ -131,8 +135,8 @@ func yarn(dims int, base, factor, context, fast, slow float64, whole bool) []flo
 	return freq
 }
 
-// rotate turns the pairs (first(i), second(i)) of x in place by position times frequency, and scales them.
-func rotate(x, freq []float64, pos int, scale float64, halves bool) {
+// Rotate turns the pairs (first(i), second(i)) of x in place by position times frequency, and scales them.
+func Rotate(x, freq []float64, pos int, scale float64, halves bool) {
 	for i, f := range freq {
 		a, b := 2*i, 2*i+1
 		if halves {

@@ -22,7 +22,7 @@ type Model struct {
 
 	file    *gguf.File
 	arch    string
-	tensors map[string]weights // that were used
+	tensors map[string]Weights // that were used
 }
 
 // forwards are the architectures. Each returns the logits of every token of a text, or its final stream where the
@@ -70,21 +70,27 @@ func New(f *gguf.File) (*Model, error) {
 	if forwards[arch] == nil {
 		return nil, fmt.Errorf("oracle: architecture %q is not known", arch)
 	}
-	return &Model{file: f, arch: arch, tensors: map[string]weights{}}, nil
+	return Of(f), nil
+}
+
+// Of returns the hyperparameters and the tensors of any file; Forward computes those that New takes.
+func Of(f *gguf.File) *Model {
+	arch, _, _ := f.String("general.architecture")
+	return &Model{file: f, arch: arch, tensors: map[string]Weights{}}
 }
 
 // Forward computes a text and returns for each token its logits, or for an encoder its final stream. It
 // panics where the file lacks a tensor or a hyperparameter: tests make their files.
 func (m *Model) Forward(ids []int) [][]float64 { return forwards[m.arch](m, ids) }
 
-// weights is a tensor in float64: rows of in values, its last dimension.
-type weights struct {
-	in int
-	v  []float64
+// Weights is a tensor in float64: rows of in values, its last dimension.
+type Weights struct {
+	In int
+	V  []float64
 }
 
-// tensor returns a tensor, which callers do not change.
-func (m *Model) tensor(format string, args ...any) weights {
+// Tensor returns a tensor, which callers do not change.
+func (m *Model) Tensor(format string, args ...any) Weights {
 	name := fmt.Sprintf(format, args...)
 	if w, ok := m.tensors[name]; ok {
 		return w
@@ -97,38 +103,40 @@ func (m *Model) tensor(format string, args ...any) weights {
 	if err := tensor.Unpack(view.Type, f, view.Data); err != nil {
 		panic(err)
 	}
-	w := weights{in: view.Shape[len(view.Shape)-1], v: make([]float64, len(f))}
+	w := Weights{In: view.Shape[len(view.Shape)-1], V: make([]float64, len(f))}
 	for i, x := range f {
-		w.v[i] = float64(x)
+		w.V[i] = float64(x)
 	}
 	m.tensors[name] = w
 	return w
 }
 
-func (m *Model) has(format string, args ...any) bool {
+// Has reports whether the file has a tensor.
+func (m *Model) Has(format string, args ...any) bool {
 	_, ok := m.file.Tensor(fmt.Sprintf(format, args...))
 	return ok
 }
 
-// row returns row i of a matrix, or of a stack seen as one tall matrix.
-func (w weights) row(i int) []float64 { return w.v[i*w.in : (i+1)*w.in] }
+// Row returns row i of a matrix, or of a stack seen as one tall matrix.
+func (w Weights) Row(i int) []float64 { return w.V[i*w.In : (i+1)*w.In] }
 
 // rows returns n rows from row i on as a matrix of their own.
-func (w weights) rows(i, n int) weights { return weights{w.in, w.v[i*w.in : (i+n)*w.in]} }
+func (w Weights) rows(i, n int) Weights { return Weights{w.In, w.V[i*w.In : (i+n)*w.In]} }
 
-// mul returns the product of the matrix and a vector.
-func (w weights) mul(x []float64) []float64 {
-	if len(x) != w.in {
-		panic(fmt.Sprintf("oracle: a product of %d inputs and %d values", w.in, len(x)))
+// Mul returns the product of the matrix and a vector.
+func (w Weights) Mul(x []float64) []float64 {
+	if len(x) != w.In {
+		panic(fmt.Sprintf("oracle: a product of %d inputs and %d values", w.In, len(x)))
 	}
-	out := make([]float64, len(w.v)/w.in)
+	out := make([]float64, len(w.V)/w.In)
 	for o := range out {
-		out[o] = dot(w.row(o), x)
+		out[o] = dot(w.Row(o), x)
 	}
 	return out
 }
 
-func (m *Model) count(name string) int {
+// Count returns the whole number ARCH.name, which the file has.
+func (m *Model) Count(name string) int {
 	n, ok, err := m.file.Uint(m.arch + "." + name)
 	if err != nil || !ok {
 		panic(fmt.Sprintf("oracle: %s.%s: %v", m.arch, name, err))
@@ -151,9 +159,10 @@ func (m *Model) bools(name string) []bool {
 	return v.Any().([]bool)
 }
 
-func (m *Model) countOr(name string, other int) int {
+// CountOr returns the whole number ARCH.name, or another where the file has none.
+func (m *Model) CountOr(name string, other int) int {
 	if _, ok := m.file.Lookup(m.arch + "." + name); ok {
-		return m.count(name)
+		return m.Count(name)
 	}
 	return other
 }
@@ -187,7 +196,7 @@ func (m *Model) countOf(name string, l int) int {
 	if all, ok := m.array(name); ok {
 		return all[l]
 	}
-	return m.count(name)
+	return m.Count(name)
 }
 
 // periodOr returns the period of windows, where the file has one instead of an array.
@@ -195,7 +204,7 @@ func (m *Model) periodOr(other int) int {
 	if _, ok := m.array("attention.sliding_window_pattern"); ok {
 		return other
 	}
-	return m.countOr("attention.sliding_window_pattern", other)
+	return m.CountOr("attention.sliding_window_pattern", other)
 }
 
 func (m *Model) floats(name string) ([]float64, bool) {
@@ -207,14 +216,16 @@ func (m *Model) floats(name string) ([]float64, bool) {
 	return out, ok && err == nil
 }
 
-func (m *Model) floatOr(name string, other float64) float64 {
+// FloatOr returns the number ARCH.name, or another where the file has none.
+func (m *Model) FloatOr(name string, other float64) float64 {
 	if v, ok, err := m.file.Float(m.arch + "." + name); ok && err == nil {
 		return v
 	}
 	return other
 }
 
-func (m *Model) boolOr(name string, other bool) bool {
+// BoolOr returns the truth value ARCH.name, or another where the file has none.
+func (m *Model) BoolOr(name string, other bool) bool {
 	if v, ok, err := m.file.Bool(m.arch + "." + name); ok && err == nil {
 		return v
 	}

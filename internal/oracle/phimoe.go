@@ -5,30 +5,30 @@ import "math"
 // phiMoE is Phi 3.5 MoE (Microsoft 2024, modeling_phimoe.py): LayerNorm, biases of all projections and of the head where the file has them, and two experts
 // of a row, which SparseMixer weighs.
 func (m *Model) phiMoE(ids []int) [][]float64 {
-	eps := m.floatOr("attention.layer_norm_rms_epsilon", 1e-5)
+	eps := m.FloatOr("attention.layer_norm_rms_epsilon", 1e-5)
 	norm := func(x []float64, format string, args ...any) []float64 {
-		return layerNorm(x, m.tensor(format+".weight", args...), m.tensor(format+".bias", args...), eps)
+		return layerNorm(x, m.Tensor(format+".weight", args...), m.Tensor(format+".bias", args...), eps)
 	}
 	x := make([][]float64, len(ids))
 	for i, id := range ids {
-		x[i] = m.tensor("token_embd.weight").row(id)
+		x[i] = m.Tensor("token_embd.weight").Row(id)
 	}
-	for l := range m.count("block_count") {
+	for l := range m.Count("block_count") {
 		in := make([][]float64, len(x))
 		for i := range x {
 			in[i] = norm(x[i], "blk.%d.attn_norm", l)
 		}
 		for i, a := range m.windowed(l, in, eps) {
-			x[i] = plus(plus(x[i], a), m.tensor("blk.%d.attn_output.bias", l).v)
+			x[i] = Plus(Plus(x[i], a), m.Tensor("blk.%d.attn_output.bias", l).V)
 			h := norm(x[i], "blk.%d.ffn_norm", l)
-			experts, shares := sparseMixer(m.tensor("blk.%d.ffn_gate_inp.weight", l).mul(h), m.floatOr("router_jitter_noise", 0.01))
+			experts, shares := sparseMixer(m.Tensor("blk.%d.ffn_gate_inp.weight", l).Mul(h), m.FloatOr("router_jitter_noise", 0.01))
 			for r, e := range experts {
-				x[i] = plus(x[i], times(shares[r], m.swiglu(l, "_exps", e, m.count("feed_forward_length"), h)))
+				x[i] = Plus(x[i], Times(shares[r], m.swiglu(l, "_exps", e, m.Count("feed_forward_length"), h)))
 			}
 		}
 	}
 	for i := range x {
-		x[i] = plus(m.tensor("output.weight").mul(norm(x[i], "output_norm")), m.tensor("output.bias").v)
+		x[i] = Plus(m.Tensor("output.weight").Mul(norm(x[i], "output_norm")), m.Tensor("output.bias").V)
 	}
 	return x
 }
@@ -45,7 +45,7 @@ func sparseMixer(scores []float64, jitter float64) (experts [2]int, shares [2]fl
 				masked[e] = math.Inf(-1)
 			}
 		}
-		experts[r], shares[r] = best, softmax(masked)[best]
+		experts[r], shares[r] = best, Softmax(masked)[best]
 		left[best] = math.Inf(-1)
 	}
 	return experts, shares

@@ -8,36 +8,36 @@ func (m *Model) t5(ids []int) [][]float64 {
 	states := m.t5Part("enc", m.Source, nil)
 	x := m.t5Part("dec", ids, states)
 	head, scale := "output.weight", 1.0
-	if !m.has("output.weight") {
-		head, scale = "token_embd.weight", 1/math.Sqrt(float64(m.count("embedding_length")))
+	if !m.Has("output.weight") {
+		head, scale = "token_embd.weight", 1/math.Sqrt(float64(m.Count("embedding_length")))
 	}
 	for i := range x {
-		x[i] = times(scale, m.tensor("%s", head).mul(x[i]))
+		x[i] = Times(scale, m.Tensor("%s", head).Mul(x[i]))
 	}
 	return x
 }
 
 // t5Part computes the encoder, or the decoder behind the encoder's states.
 func (m *Model) t5Part(part string, ids []int, states [][]float64) [][]float64 {
-	eps, heads := m.floatOr("attention.layer_norm_rms_epsilon", 1e-5), m.count("attention.head_count")
-	buckets := m.count("attention.relative_buckets_count")
-	table := m.tensor("%s.blk.0.attn_rel_b.weight", part)
+	eps, heads := m.FloatOr("attention.layer_norm_rms_epsilon", 1e-5), m.Count("attention.head_count")
+	buckets := m.Count("attention.relative_buckets_count")
+	table := m.Tensor("%s.blk.0.attn_rel_b.weight", part)
 	x := make([][]float64, len(ids))
 	for i, id := range ids {
-		x[i] = m.tensor("token_embd.weight").row(id)
+		x[i] = m.Tensor("token_embd.weight").Row(id)
 	}
 	block := func(name string, l int, from [][]float64, bias func(head, i, j int) float64, sees func(i int) int) {
 		q, k, v := make([][]float64, len(x)), make([][]float64, len(from)), make([][]float64, len(from))
-		norm := func(row []float64) []float64 { return rmsNorm(row, m.tensor(name+"_norm.weight", l), eps) }
+		norm := func(row []float64) []float64 { return RMSNorm(row, m.Tensor(name+"_norm.weight", l), eps) }
 		for i := range x {
-			q[i] = m.tensor(name+"_q.weight", l).mul(norm(x[i]))
+			q[i] = m.Tensor(name+"_q.weight", l).Mul(norm(x[i]))
 		}
 		for j := range from {
 			row := from[j]
 			if states == nil || &from[0] != &states[0] {
 				row = norm(row)
 			}
-			k[j], v[j] = m.tensor(name+"_k.weight", l).mul(row), m.tensor(name+"_v.weight", l).mul(row)
+			k[j], v[j] = m.Tensor(name+"_k.weight", l).Mul(row), m.Tensor(name+"_v.weight", l).Mul(row)
 		}
 		size := len(q[0]) / heads
 		for i := range x {
@@ -48,18 +48,18 @@ func (m *Model) t5Part(part string, ids []int, states [][]float64) [][]float64 {
 					scores[j] = dot(q[i][h*size:(h+1)*size], k[j][h*size:(h+1)*size]) + bias(h, i, j)
 				}
 				out := make([]float64, size)
-				for j, p := range softmax(scores) {
-					out = plus(out, times(p, v[j][h*size:(h+1)*size]))
+				for j, p := range Softmax(scores) {
+					out = Plus(out, Times(p, v[j][h*size:(h+1)*size]))
 				}
 				all = append(all, out...)
 			}
-			x[i] = plus(x[i], m.tensor(name+"_o.weight", l).mul(all))
+			x[i] = Plus(x[i], m.Tensor(name+"_o.weight", l).Mul(all))
 		}
 	}
-	for l := range m.count("block_count") {
+	for l := range m.Count("block_count") {
 		before := append([][]float64(nil), x...)
 		block(part+".blk.%d.attn", l, before, func(h, i, j int) float64 {
-			return table.row(t5Bucket(j-i, buckets, part == "enc"))[h]
+			return table.Row(t5Bucket(j-i, buckets, part == "enc"))[h]
 		}, func(i int) int {
 			if part == "enc" {
 				return len(x)
@@ -70,10 +70,10 @@ func (m *Model) t5Part(part string, ids []int, states [][]float64) [][]float64 {
 			block(part+".blk.%d.cross_attn", l, states, func(int, int, int) float64 { return 0 }, func(int) int { return len(states) })
 		}
 		for i := range x {
-			h := rmsNorm(x[i], m.tensor(part+".blk.%d.ffn_norm.weight", l), eps)
-			up := m.tensor(part+".blk.%d.ffn_up.weight", l).mul(h)
-			if m.has(part+".blk.%d.ffn_gate.weight", l) {
-				for j, g := range m.tensor(part+".blk.%d.ffn_gate.weight", l).mul(h) {
+			h := RMSNorm(x[i], m.Tensor(part+".blk.%d.ffn_norm.weight", l), eps)
+			up := m.Tensor(part+".blk.%d.ffn_up.weight", l).Mul(h)
+			if m.Has(part+".blk.%d.ffn_gate.weight", l) {
+				for j, g := range m.Tensor(part+".blk.%d.ffn_gate.weight", l).Mul(h) {
 					up[j] *= gelu(g)
 				}
 			} else {
@@ -81,11 +81,11 @@ func (m *Model) t5Part(part string, ids []int, states [][]float64) [][]float64 {
 					up[j] = math.Max(0, up[j])
 				}
 			}
-			x[i] = plus(x[i], m.tensor(part+".blk.%d.ffn_down.weight", l).mul(up))
+			x[i] = Plus(x[i], m.Tensor(part+".blk.%d.ffn_down.weight", l).Mul(up))
 		}
 	}
 	for i := range x {
-		x[i] = rmsNorm(x[i], m.tensor("%s.output_norm.weight", part), eps)
+		x[i] = RMSNorm(x[i], m.Tensor("%s.output_norm.weight", part), eps)
 	}
 	return x
 }

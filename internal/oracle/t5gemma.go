@@ -6,9 +6,9 @@ import "math"
 // decoder, where attention to the encoder's states without rotation and window stands behind self attention.
 func (m *Model) t5Gemma(ids []int) [][]float64 {
 	x := m.t5GemmaPart("dec", ids, m.t5GemmaPart("enc", m.Source, nil))
-	cap := m.floatOr("final_logit_softcapping", 30)
+	cap := m.FloatOr("final_logit_softcapping", 30)
 	for i := range x {
-		x[i] = m.tensor("token_embd.weight").mul(x[i])
+		x[i] = m.Tensor("token_embd.weight").Mul(x[i])
 		for v := range x[i] {
 			x[i][v] = cap * math.Tanh(x[i][v]/cap)
 		}
@@ -21,24 +21,24 @@ func (m *Model) t5GemmaPart(part string, ids []int, states [][]float64) [][]floa
 	if part == "enc" {
 		prefix, table = "encoder.", "enc.token_embd.weight"
 	}
-	of := func(name string) int { return m.countOr(prefix+name, m.count(name)) }
+	of := func(name string) int { return m.CountOr(prefix+name, m.Count(name)) }
 	width, heads, kvHeads, size := of("embedding_length"), of("attention.head_count"), of("attention.head_count_kv"), of("attention.key_length")
-	eps, window := m.floatOr("attention.layer_norm_rms_epsilon", 1e-5), m.countOr(prefix+"attention.sliding_window", 4096)
-	scale, softcap := m.floatOr(prefix+"attention.scale", 1/math.Sqrt(float64(size))), m.floatOr("attn_logit_softcapping", 50)
+	eps, window := m.FloatOr("attention.layer_norm_rms_epsilon", 1e-5), m.CountOr(prefix+"attention.sliding_window", 4096)
+	scale, softcap := m.FloatOr(prefix+"attention.scale", 1/math.Sqrt(float64(size))), m.FloatOr("attn_logit_softcapping", 50)
 	freq := make([]float64, size/2)
 	for i := range freq {
-		freq[i] = math.Pow(m.floatOr("rope.freq_base", 10000), -float64(i)/float64(len(freq)))
+		freq[i] = math.Pow(m.FloatOr("rope.freq_base", 10000), -float64(i)/float64(len(freq)))
 	}
 	x := make([][]float64, len(ids))
 	for i, id := range ids {
-		x[i] = times(math.Sqrt(float64(width)), m.tensor("%s", table).row(id))
+		x[i] = Times(math.Sqrt(float64(width)), m.Tensor("%s", table).Row(id))
 	}
 	for l := range of("block_count") {
 		norm := func(row []float64, name string) []float64 {
-			return rmsNorm(row, m.tensor(part+".blk.%d."+name+".weight", l), eps)
+			return RMSNorm(row, m.Tensor(part+".blk.%d."+name+".weight", l), eps)
 		}
 		mul := func(row []float64, name string) []float64 {
-			return m.tensor(part+".blk.%d."+name+".weight", l).mul(row)
+			return m.Tensor(part+".blk.%d."+name+".weight", l).Mul(row)
 		}
 		attend := func(name string, from [][]float64, rotates bool, sees func(i, j int) bool) {
 			k, v := make([][]float64, len(from)), make([][]float64, len(from))
@@ -46,7 +46,7 @@ func (m *Model) t5GemmaPart(part string, ids []int, states [][]float64) [][]floa
 				k[j], v[j] = mul(from[j], name+"_k"), mul(from[j], name+"_v")
 				for h := range kvHeads {
 					if rotates {
-						rotate(k[j][h*size:(h+1)*size], freq, j, 1, true)
+						Rotate(k[j][h*size:(h+1)*size], freq, j, 1, true)
 					}
 				}
 			}
@@ -56,7 +56,7 @@ func (m *Model) t5GemmaPart(part string, ids []int, states [][]float64) [][]floa
 				for h := range heads {
 					one, at := q[h*size:(h+1)*size], h/(heads/kvHeads)*size
 					if rotates {
-						rotate(one, freq, i, 1, true)
+						Rotate(one, freq, i, 1, true)
 					}
 					var scores []float64
 					var seen []int
@@ -66,12 +66,12 @@ func (m *Model) t5GemmaPart(part string, ids []int, states [][]float64) [][]floa
 						}
 					}
 					out := make([]float64, size)
-					for n, p := range softmax(scores) {
-						out = plus(out, times(p, v[seen[n]][at:at+size]))
+					for n, p := range Softmax(scores) {
+						out = Plus(out, Times(p, v[seen[n]][at:at+size]))
 					}
 					all = append(all, out...)
 				}
-				x[i] = plus(x[i], norm(mul(all, name+"_o"), "post_"+name+"_norm"))
+				x[i] = Plus(x[i], norm(mul(all, name+"_o"), "post_"+name+"_norm"))
 			}
 		}
 		normed := make([][]float64, len(x))
@@ -93,11 +93,11 @@ func (m *Model) t5GemmaPart(part string, ids []int, states [][]float64) [][]floa
 			for n, g := range mul(h, "ffn_gate") {
 				up[n] *= gelu(g)
 			}
-			x[i] = plus(x[i], norm(mul(up, "ffn_down"), "post_ffw_norm"))
+			x[i] = Plus(x[i], norm(mul(up, "ffn_down"), "post_ffw_norm"))
 		}
 	}
 	for i := range x {
-		x[i] = rmsNorm(x[i], m.tensor("%s.output_norm.weight", part), eps)
+		x[i] = RMSNorm(x[i], m.Tensor("%s.output_norm.weight", part), eps)
 	}
 	return x
 }

@@ -7,23 +7,23 @@ import "math"
 // Step norms queries and keys, multiplies each head by the sigmoid of a gate, rotates half a head in layers without a window, by
 // frequencies that factors divide, and clamps the parts of SwiGLU. MiMo has sinks, smaller values, and a factor on values.
 func (m *Model) windowedMixture(ids []int) [][]float64 {
-	eps := m.floatOr("attention.layer_norm_rms_epsilon", 1e-5)
+	eps := m.FloatOr("attention.layer_norm_rms_epsilon", 1e-5)
 	x := m.inputs(ids)
 	for l := range m.ownLayers() {
 		h := make([][]float64, len(x))
 		for i := range x {
-			h[i] = rmsNorm(x[i], m.tensor("blk.%d.attn_norm.weight", l), eps)
+			h[i] = RMSNorm(x[i], m.Tensor("blk.%d.attn_norm.weight", l), eps)
 		}
 		for i, a := range m.windowedAttention(l, h, eps) {
-			x[i] = plus(x[i], a)
-			h := rmsNorm(x[i], m.tensor("blk.%d.ffn_norm.weight", l), eps)
-			if !m.has("blk.%d.ffn_gate_inp.weight", l) {
-				x[i] = plus(x[i], m.clampedBlock(l, "", "swiglu_clamp_shexp", 0, m.count("feed_forward_length"), h))
+			x[i] = Plus(x[i], a)
+			h := RMSNorm(x[i], m.Tensor("blk.%d.ffn_norm.weight", l), eps)
+			if !m.Has("blk.%d.ffn_gate_inp.weight", l) {
+				x[i] = Plus(x[i], m.clampedBlock(l, "", "swiglu_clamp_shexp", 0, m.Count("feed_forward_length"), h))
 				continue
 			}
-			x[i] = plus(x[i], m.sigmoidExperts(l, h))
+			x[i] = Plus(x[i], m.sigmoidExperts(l, h))
 			if m.arch == "step35" {
-				x[i] = plus(x[i], m.clampedBlock(l, "_shexp", "swiglu_clamp_shexp", 0, m.count("expert_shared_feed_forward_length"), h))
+				x[i] = Plus(x[i], m.clampedBlock(l, "_shexp", "swiglu_clamp_shexp", 0, m.Count("expert_shared_feed_forward_length"), h))
 			}
 		}
 	}
@@ -33,20 +33,20 @@ func (m *Model) windowedMixture(ids []int) [][]float64 {
 // windowedAttention is the attention of a layer, from normed rows to its additions.
 func (m *Model) windowedAttention(l int, x [][]float64, eps float64) [][]float64 {
 	heads, kvHeads, windowed := m.counts("attention.head_count")[l], m.counts("attention.head_count_kv")[l], m.bools("attention.sliding_window_pattern")[l]
-	size, value := m.count("attention.key_length"), m.count("attention.value_length")
+	size, value := m.Count("attention.key_length"), m.Count("attention.value_length")
 	freq := m.windowedFrequencies(windowed)
 	q, k, v := make([][]float64, len(x)), make([][]float64, len(x)), make([][]float64, len(x))
 	for i := range x {
-		q[i], k[i], v[i] = m.queries(l, x[i])
+		q[i], k[i], v[i] = m.Queries(l, x[i])
 		for _, p := range []struct {
 			name string
 			x    []float64
 		}{{"attn_q_norm", q[i]}, {"attn_k_norm", k[i]}} {
 			for at := 0; at < len(p.x); at += size {
-				if m.has("blk.%d.%s.weight", l, p.name) {
-					copy(p.x[at:], rmsNorm(p.x[at:at+size], m.tensor("blk.%d.%s.weight", l, p.name), eps))
+				if m.Has("blk.%d.%s.weight", l, p.name) {
+					copy(p.x[at:], RMSNorm(p.x[at:at+size], m.Tensor("blk.%d.%s.weight", l, p.name), eps))
 				}
-				rotate(p.x[at:at+size], freq, i, 1, true)
+				Rotate(p.x[at:at+size], freq, i, 1, true)
 			}
 		}
 	}
@@ -54,31 +54,31 @@ func (m *Model) windowedAttention(l int, x [][]float64, eps float64) [][]float64
 	for i := range x {
 		first := 0
 		if windowed {
-			first = max(0, i-m.count("attention.sliding_window")+1)
+			first = max(0, i-m.Count("attention.sliding_window")+1)
 		}
 		var all []float64
 		for h := range heads {
 			group := h / (heads / kvHeads)
 			var sink *float64
-			if m.has("blk.%d.attn_sinks.weight", l) {
-				sink = &m.tensor("blk.%d.attn_sinks.weight", l).v[h]
+			if m.Has("blk.%d.attn_sinks.weight", l) {
+				sink = &m.Tensor("blk.%d.attn_sinks.weight", l).V[h]
 			}
-			o := attend(q[i][h*size:(h+1)*size], part(k[first:i+1], group*size, size), part(v[first:i+1], group*value, value), 1/math.Sqrt(float64(size)), sink)
-			if m.has("blk.%d.attn_gate.weight", l) {
-				o = times(sigmoid(dot(m.tensor("blk.%d.attn_gate.weight", l).row(h), x[i])), o)
+			o := Attend(q[i][h*size:(h+1)*size], Part(k[first:i+1], group*size, size), Part(v[first:i+1], group*value, value), 1/math.Sqrt(float64(size)), sink)
+			if m.Has("blk.%d.attn_gate.weight", l) {
+				o = Times(sigmoid(dot(m.Tensor("blk.%d.attn_gate.weight", l).Row(h), x[i])), o)
 			}
-			all = append(all, times(m.floatOr("attention.value_scale", 1), o)...)
+			all = append(all, Times(m.FloatOr("attention.value_scale", 1), o)...)
 		}
-		out[i] = m.tensor("blk.%d.attn_output.weight", l).mul(all)
+		out[i] = m.Tensor("blk.%d.attn_output.weight", l).Mul(all)
 	}
 	return out
 }
 
 // windowedFrequencies returns the frequencies of the pairs of a head that rotate.
 func (m *Model) windowedFrequencies(windowed bool) []float64 {
-	dims, base := m.count("rope.dimension_count"), m.floatOr("rope.freq_base", 10000)
+	dims, base := m.Count("rope.dimension_count"), m.FloatOr("rope.freq_base", 10000)
 	if windowed {
-		base = m.floatOr("rope.freq_base_swa", 10000)
+		base = m.FloatOr("rope.freq_base_swa", 10000)
 	}
 	half := m.arch == "step35" && !windowed
 	if half {
@@ -87,7 +87,7 @@ func (m *Model) windowedFrequencies(windowed bool) []float64 {
 	freq := make([]float64, dims/2)
 	for i := range freq {
 		if freq[i] = math.Pow(base, -2*float64(i)/float64(dims)); half {
-			freq[i] /= m.tensor("rope_freqs.weight").v[i]
+			freq[i] /= m.Tensor("rope_freqs.weight").V[i]
 		}
 	}
 	return freq
@@ -99,31 +99,31 @@ func (m *Model) clampedBlock(l int, suffix, clamp string, expert, ffn int, h []f
 	if v, ok, _ := m.file.Floats(m.arch + "." + clamp); ok && v[l] > 0 {
 		limit = float64(v[l])
 	}
-	of := func(name string, out int) weights {
-		return m.tensor("blk.%d.%s%s.weight", l, name, suffix).rows(expert*out, out)
+	of := func(name string, out int) Weights {
+		return m.Tensor("blk.%d.%s%s.weight", l, name, suffix).rows(expert*out, out)
 	}
-	gate, up := of("ffn_gate", ffn).mul(h), of("ffn_up", ffn).mul(h)
+	gate, up := of("ffn_gate", ffn).Mul(h), of("ffn_up", ffn).Mul(h)
 	for i, g := range gate {
 		gate[i] = math.Min(g*sigmoid(g), limit) * math.Max(-limit, math.Min(up[i], limit))
 	}
-	return of("ffn_down", len(h)).mul(gate)
+	return of("ffn_down", len(h)).Mul(gate)
 }
 
 // sigmoidExperts chooses by sigmoids with a bias and weighs by the shares of the chosen.
 func (m *Model) sigmoidExperts(l int, h []float64) []float64 {
-	affinity := m.tensor("blk.%d.ffn_gate_inp.weight", l).mul(h)
+	affinity := m.Tensor("blk.%d.ffn_gate_inp.weight", l).Mul(h)
 	for e, v := range affinity {
 		affinity[e] = sigmoid(v)
 	}
-	chosen := largest(plus(affinity, m.tensor("blk.%d.exp_probs_b.bias", l).v), m.count("expert_used_count"))
+	chosen := largest(Plus(affinity, m.Tensor("blk.%d.exp_probs_b.bias", l).V), m.Count("expert_used_count"))
 	sum := 0.0
 	for _, e := range chosen {
 		sum += affinity[e]
 	}
 	out := make([]float64, len(h))
 	for _, e := range chosen {
-		weight := m.floatOr("expert_weights_scale", 1) * affinity[e] / sum
-		out = plus(out, times(weight, m.clampedBlock(l, "_exps", "swiglu_clamp_exp", e, m.count("expert_feed_forward_length"), h)))
+		weight := m.FloatOr("expert_weights_scale", 1) * affinity[e] / sum
+		out = Plus(out, Times(weight, m.clampedBlock(l, "_exps", "swiglu_clamp_exp", e, m.Count("expert_feed_forward_length"), h)))
 	}
 	return out
 }

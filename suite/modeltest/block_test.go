@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove/forest"
-	"grove/internal/oracle"
+	"grove/internal/oracle/modules"
 	"grove/internal/par"
 	"grove/model"
 	"grove/model/synthetic"
@@ -143,7 +143,7 @@ func TestBlocks(t *testing.T) {
 			file := moduleFile(t, m, nil)
 			r := openBlock(t, file, 1)
 			got := r.run(blockIDs)
-			o := oracle.NewModule(file, moduleTarget.File(t))
+			o := modules.New(file, moduleTarget.File(t))
 			features, ids := make([][]float64, len(r.features)), make([]int, len(blockIDs))
 			for i, f := range r.features {
 				features[i] = wide(f)
@@ -187,7 +187,7 @@ func (r *blockRunner) beside() [][]float32 {
 }
 
 // order compares the layer for rows of a token with the oracle's, in a step with a block.
-func (r *blockRunner) order(t *testing.T, o *oracle.Module, states [][]float64, bound float64) {
+func (r *blockRunner) order(t *testing.T, o *modules.Module, states [][]float64, bound float64) {
 	t.Helper()
 	b, last := r.Model.Info().Module.Block, len(r.Model.Info().Layers)-1
 	s := r.NewSeq("")

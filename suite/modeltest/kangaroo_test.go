@@ -9,6 +9,7 @@ import (
 
 	"grove/forest"
 	"grove/internal/oracle"
+	"grove/internal/oracle/modules"
 	"grove/internal/par"
 	"grove/model"
 	"grove/model/synthetic"
@@ -78,7 +79,11 @@ func TestKangaroo(t *testing.T) {
 		node = adapter.Add(forest.Row{Seq: seq, Parent: node, Vector: streams[i], Want: forest.Want{Logits: true}})
 	}
 	adapter.Forward()
-	for i, want := range oracle.Adapter(file, target, in) {
+	pairs := make([]oracle.Pair, len(in))
+	for i, x := range in {
+		pairs[i].Feature = x
+	}
+	for i, want := range modules.New(file, target).Forward(pairs) {
 		if most := worst(adapter.bits(i), want); !(most < 1e-5) {
 			t.Errorf("row %d: logits differ by %.2g of the largest", i, most)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"grove/forest"
 	"grove/internal/oracle"
+	"grove/internal/oracle/modules"
 	"grove/internal/par"
 	"grove/model"
 	"grove/model/synthetic"
@@ -167,7 +168,7 @@ func compareModule(t *testing.T, u *moduleUnderTest, weights tensor.Type) {
 	}
 	var want [][]float64
 	if u.ofPart != nil {
-		want = oracle.NewModule(u.ofPart, u.file).Forward(pairs)
+		want = modules.New(u.ofPart, u.file).Forward(pairs)
 	} else if o, err := oracle.New(u.file); err != nil {
 		t.Fatal(err)
 	} else {

@@ -1,0 +1,116 @@
+// Package modules computes draft modules in plain float64, for comparison.
+package modules
+
+import (
+	"math"
+
+	"grove/internal/oracle"
+	"grove/weights/gguf"
+)
+
+// Module is a draft module's file, and that of the target that lends its embeddings and its head. One goroutine at a time may use it.
+type Module struct {
+	own, target *oracle.Model
+	family      string
+}
+
+// New makes the oracle of a module of a family eagle, eagle3, kangaroo, dflash, dflare or dspark.
+func New(f, target *gguf.File) *Module {
+	family, _, _ := f.String("general.architecture")
+	return &Module{oracle.Of(f), oracle.Of(target), family}
+}
+
+// Forward computes a path of pairs and returns the logits behind each.
+func (m *Module) Forward(pairs []oracle.Pair) [][]float64 {
+	return oracle.Alone(pairs, m.forward)
+}
+
+// forward is EAGLE (Li et al. 2024), EAGLE-3 (Li et al. 2025) and Kangaroo (Liu et al. 2024).
+func (m *Module) forward(pairs []oracle.Pair) (logits, gives [][]float64) {
+	eps := m.own.FloatOr("attention.layer_norm_rms_epsilon", 1e-5)
+	x, in := make([][]float64, len(pairs)), make([][]float64, len(pairs))
+	for i, p := range pairs {
+		x[i], in[i] = m.joined(p, eps)
+	}
+	for i, a := range m.attention(in) {
+		x[i] = oracle.Plus(x[i], a)
+		if m.own.Has("blk.0.ffn_gate.weight") {
+			x[i] = oracle.Plus(x[i], m.own.GatedBlock(0, oracle.RMSNorm(x[i], m.own.Tensor("blk.0.ffn_norm.weight"), eps)))
+		}
+		h := x[i]
+		if m.own.Has("output_norm.weight") {
+			h = oracle.RMSNorm(h, m.own.Tensor("output_norm.weight"), eps)
+		}
+		logits = append(logits, m.head(h))
+		if m.family == "eagle" {
+			gives = append(gives, h)
+		} else {
+			gives = append(gives, x[i])
+		}
+	}
+	return logits, gives
+}
+
+// joined returns the stream of a row before the first layer, and what its queries, keys and values are made of.
+func (m *Module) joined(p oracle.Pair, eps float64) (x, in []float64) {
+	if m.family == "kangaroo" {
+		return p.Feature, oracle.RMSNorm(p.Feature, m.own.Tensor("blk.0.attn_norm.weight"), eps)
+	}
+	embedding := m.target.Tensor("token_embd.weight").Row(p.ID)
+	if m.target.Gemma() {
+		embedding = oracle.Times(math.Sqrt(float64(len(embedding))), embedding)
+	}
+	if m.family == "eagle" {
+		x = m.own.Tensor("fc.weight").Mul(append(append([]float64{}, embedding...), p.Feature...))
+		if m.own.Has("fc.bias") {
+			x = oracle.Plus(x, m.own.Tensor("fc.bias").V)
+		}
+		return x, x
+	}
+	if x = p.Feature; len(x) > len(embedding) { // the target's
+		x = m.own.Tensor("fc.weight").Mul(x)
+	}
+	return x, append(oracle.RMSNorm(embedding, m.own.Tensor("blk.0.embd_norm.weight"), eps), oracle.RMSNorm(x, m.own.Tensor("blk.0.attn_norm.weight"), eps)...)
+}
+
+// attention is that of the module's layer, whose heads rotate by halves.
+func (m *Module) attention(in [][]float64) (out [][]float64) {
+	heads, kvHeads, size := m.own.Count("attention.head_count"), m.own.Count("attention.head_count_kv"), m.own.Count("attention.key_length")
+	freq := oracle.Yarn(size, m.own.FloatOr("rope.freq_base", 10000), 1, 4096, 32, 1, true) // stretched by 1: plain
+	q, k, v := make([][]float64, len(in)), make([][]float64, len(in)), make([][]float64, len(in))
+	for i := range in {
+		q[i], k[i], v[i] = m.own.Queries(0, in[i])
+		for _, x := range [][]float64{q[i], k[i]} {
+			for at := 0; at < len(x); at += size {
+				oracle.Rotate(x[at:at+size], freq, i, 1, true)
+			}
+		}
+	}
+	for i := range in {
+		var all []float64
+		for h := range heads {
+			at := h / (heads / kvHeads) * size
+			all = append(all, oracle.Attend(q[i][h*size:(h+1)*size], oracle.Part(k[:i+1], at, size), oracle.Part(v[:i+1], at, size), 1/math.Sqrt(float64(size)), nil)...)
+		}
+		out = append(out, m.own.Tensor("blk.0.attn_output.weight").Mul(all))
+	}
+	return out
+}
+
+// head gives logits by the module's own output, or by the target's.
+func (m *Module) head(h []float64) []float64 {
+	if m.own.Has("output.weight") {
+		return m.own.Tensor("output.weight").Mul(h)
+	}
+	name := "token_embd.weight"
+	if m.target.Has("output.weight") {
+		name = "output.weight"
+	}
+	logits := m.target.Tensor("%s", name).Mul(h)
+	if limit := m.target.FloatOr("final_logit_softcapping", 0); limit > 0 {
+		for i := range logits {
+			logits[i] = limit * math.Tanh(logits[i]/limit)
+		}
+	}
+	return logits
+}
