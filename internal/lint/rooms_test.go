@@ -43,6 +43,7 @@ var rooms = []string{
 	"diffuse",
 	"method/all",
 	"method/text/* method/logits/* method/model/* method/self/* method/heads/*",
+	"method/module",
 	"method/grow/retokenize method/grow/growtest",
 	"method/grow method/layers method/suffixes method/trigrams",
 	"method",

@@ -7,15 +7,15 @@ import (
 
 // MemoryFor returns what trees of a shape take, of so many drafts at most.
 func (g *Grower) MemoryFor(drafts int, p sample.Params, model method.Size) method.Memory {
-	r := passRoom(model, max(1, min(g.shape.Beam, drafts)), g.shape.State)
+	r := PassMemory(model, max(1, min(g.shape.Beam, drafts)), g.shape.State)
 	if g.shape.Draw != Likeliest {
 		r.Distributions = method.DistributionBytes(drafts+1, method.Support(p, g.vocabulary))
 	}
 	return r
 }
 
-// passRoom returns what passes of so many rows take that want logits: in the model, and the copies that the drafter reads.
-func passRoom(model method.Size, rows int, state bool) method.Memory {
+// PassMemory returns what passes of so many rows take that want logits: in the model, and the copies that the drafter reads.
+func PassMemory(model method.Size, rows int, state bool) method.Memory {
 	copied := 4 * rows * model.Vocabulary
 	if state {
 		copied += 4 * rows * model.Width
@@ -58,7 +58,7 @@ func (d *Drafter) Held() method.Memory {
 }
 
 // MemoryOf returns what a follower takes for passes in which so many tokens have logits.
-func (f *Follower) MemoryOf(rows int) method.Memory { return passRoom(f.Size, rows, false) }
+func (f *Follower) MemoryOf(rows int) method.Memory { return PassMemory(f.Size, rows, false) }
 
 // FixedSize returns how many drafts a fixed tree of the shape has.
 func (s *Shape) FixedSize() (n int) {

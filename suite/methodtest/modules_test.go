@@ -8,6 +8,7 @@ import (
 	"grove/compute"
 	"grove/method"
 	"grove/method/grow"
+	"grove/method/module"
 	"grove/text/token"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestModuleTrunks(t *testing.T) {
 	l := newLab(t)
 	for _, m := range l.heads() {
-		if !slices.Contains([]string{"eagle", "eagle3", "mtp"}, m.Family) { // those that a ModuleSource drafts with by itself
+		if !slices.Contains([]string{"eagle", "eagle3", "mtp"}, m.Family) { // those that a Source drafts with by itself
 			continue
 		}
 		t.Run(m.Family, func(t *testing.T) {
@@ -27,7 +28,8 @@ func TestModuleTrunks(t *testing.T) {
 				ids[i] = token.ID(rng.IntN(vocabulary))
 				features[i] = feature(rng, m, ids[i], i)
 			}
-			rounds := grow.NewModuleDrafter(grow.Shape{Growth: grow.Fixed, Ranks: []int{2, 1, 1}, Beam: 2}, m, vocabulary)
+			source := module.NewSource(m, vocabulary)
+			rounds := module.NewDrafter(grow.Shape{Growth: grow.Fixed, Ranks: []int{2, 1, 1}, Beam: 2}, source, m, vocabulary)
 			h := &method.History{}
 			begin(t, rounds, h, ids[:40])
 			tree, told := method.NewTree(64, vocabulary), 0
@@ -35,7 +37,7 @@ func TestModuleTrunks(t *testing.T) {
 				h.Extend(ids[:n])
 				rounds.Committed(method.Update{Rows: features[told : n-1]})
 				told = n - 1
-				fresh, other := grow.NewModuleSource(m, vocabulary), &method.History{}
+				fresh, other := module.NewSource(m, vocabulary), &method.History{}
 				other.Begin(ids[:n], n)
 				if err := fresh.Begin(other); err != nil {
 					t.Fatal(err)
@@ -44,14 +46,14 @@ func TestModuleTrunks(t *testing.T) {
 					t.Fatal(err)
 				}
 				want := rootLogits(t, fresh)
-				if got := rootLogits(t, rounds.ModuleSource); !slices.Equal(got, want) {
+				if got := rootLogits(t, source); !slices.Equal(got, want) {
 					t.Fatalf("logits behind %d tokens are others", n)
 				}
 				if err := fresh.Close(); err != nil {
 					t.Fatal(err)
 				}
 				tree.Reset(4, method.NewRates(1))
-				expand(t, rounds.ModuleSource, tree)
+				expand(t, source, tree)
 			}
 			if err := rounds.Close(); err != nil {
 				t.Fatal(err)
@@ -85,7 +87,7 @@ func begin(t *testing.T, d method.Drafter, h *method.History, ids []token.ID) {
 }
 
 // rootLogits returns the logits of a module behind the text.
-func rootLogits(t *testing.T, s *grow.ModuleSource) []float32 {
+func rootLogits(t *testing.T, s *module.Source) []float32 {
 	t.Helper()
 	ok, err := s.Root(t.Context())
 	if !ok || err != nil {
@@ -95,7 +97,7 @@ func rootLogits(t *testing.T, s *grow.ModuleSource) []float32 {
 }
 
 // expand runs drafts behind the text: two, and one behind each.
-func expand(t *testing.T, s *grow.ModuleSource, tree *method.Tree) {
+func expand(t *testing.T, s *module.Source, tree *method.Tree) {
 	t.Helper()
 	level := []int{tree.Add(method.Root, 3, 0, 0.9), tree.Add(method.Root, 9, 0, 0.8)}
 	for range 2 {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"grove/method"
+	"grove/method/module"
 )
 
 // Rows of a block: a processor pays for each, so there are fewer than modules are trained for. Passes with fewer draft nearly as well: the rows that are
@@ -77,3 +78,11 @@ type block struct {
 
 // NewDrafter implements [method.Method].
 func (m *block) NewDrafter(method.Trunk) (method.Drafter, error) { return m.drafter(m), nil }
+
+const ranks, drafts = 4, 32 // candidates of a depth, and drafts of a tree
+
+// newProduct returns a drafter of a module whose rows know nothing of the drafts before them.
+func newProduct(m *block) method.Drafter {
+	s := module.NewBlock(m.module, m.rows, m.vocabulary)
+	return module.NewProduct(&s, m.module, ranks, drafts, m.vocabulary)
+}

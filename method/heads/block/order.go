@@ -8,6 +8,7 @@ import (
 	"grove/forest"
 	"grove/method"
 	"grove/method/grow"
+	"grove/method/module"
 	"grove/text/token"
 )
 
@@ -19,45 +20,17 @@ const least = 0.1
 
 // newOrdered returns a drafter of a module each of whose drafts adds to the logits behind it.
 func newOrdered(m *block) method.Drafter {
-	d := &orderedDrafter{ordered: ordered{BlockSource: grow.NewBlockSource(m.module, m.rows, m.vocabulary), module: m.module}}
+	s := &ordered{Block: module.NewBlock(m.module, m.rows, m.vocabulary), module: m.module}
 	if m.module.Vocabulary != nil {
-		d.dense = make([]float32, m.vocabulary)
+		s.dense = make([]float32, m.vocabulary)
 	}
-	d.grower = grow.New(follow, &d.ordered, m.vocabulary)
-	return d
-}
-
-// orderedDrafter grows trees with an ordered source.
-type orderedDrafter struct {
-	ordered
-	grower *grow.Grower
-}
-
-// Begin implements [method.Drafter].
-func (d *orderedDrafter) Begin(h *method.History) error {
-	d.text = h
-	if err := d.BlockSource.Begin(h); err != nil {
-		return err
-	}
-	return d.grower.Begin(h.Noise)
-}
-
-// Committed implements [method.Drafter].
-func (d *orderedDrafter) Committed(r method.Update) {
-	d.BlockSource.Committed(r)
-	d.grower.Committed(r.IDs)
-}
-
-// Draft implements [method.Drafter].
-func (d *orderedDrafter) Draft(ctx context.Context, t *method.Tree) error {
-	d.limit = t.Depth()
-	return d.grower.Grow(ctx, t, len(d.text.IDs())-d.text.SourceLen)
+	return module.NewDrafter(follow, s, m.module, m.vocabulary)
 }
 
 // ordered is a [grow.LogitSource] of a module of which a draft adds to the logits behind it: these are the sum of what the block's row of the depth gives
 // and of what a row of the draft gives. Where the module says how likely drafts are to be accepted, unlikely paths end.
 type ordered struct {
-	grow.BlockSource
+	module.Block
 	module *method.Module
 	text   *method.History
 	limit  int       // drafts of a path
@@ -72,9 +45,21 @@ type ordered struct {
 	dense  []float32 // nil: the module drafts all tokens
 }
 
+// Begin implements [module.Following].
+func (s *ordered) Begin(h *method.History) error {
+	s.text = h
+	return s.Block.Begin(h)
+}
+
+// BeginRound implements [module.Growing].
+func (s *ordered) BeginRound(t *method.Tree) bool {
+	s.limit = t.Depth()
+	return true
+}
+
 // Root implements [grow.LogitSource].
 func (s *ordered) Root(ctx context.Context) (bool, error) {
-	first, n, err := s.Run(ctx, s.limit)
+	first, n, err := s.Depths(ctx, s.limit)
 	if n == 0 || err != nil {
 		return false, err
 	}
@@ -136,7 +121,7 @@ func (s *ordered) Logits(i int) []float32 {
 	if s.dense == nil {
 		return s.sum
 	}
-	return grow.Spread(s.dense, s.sum, s.module.Vocabulary)
+	return module.Spread(s.dense, s.sum, s.module.Vocabulary)
 }
 
 // State implements [grow.LogitSource]: there is none.
@@ -144,6 +129,6 @@ func (s *ordered) State(int) []float32 { return nil }
 
 // Room implements [grow.LogitSource].
 func (s *ordered) Room() (drafts, depth int) {
-	drafts, _ = s.BlockSource.Room()
+	drafts, _ = s.Block.Room()
 	return drafts, s.depths - 1
 }

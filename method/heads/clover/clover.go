@@ -11,7 +11,7 @@ import (
 	"grove/forest"
 	"grove/method"
 	"grove/method/grow"
-	"grove/sample"
+	"grove/method/module"
 )
 
 // shape is best first. The published head was trained for five drafts.
@@ -34,14 +34,13 @@ type clover struct {
 
 // NewDrafter implements [method.Method].
 func (m clover) NewDrafter(method.Trunk) (method.Drafter, error) {
-	d := &drafter{source: source{Heads: grow.NewHeads(m.module, m.vocabulary), layers: m.module.Prefix}, module: m.module}
-	d.grower = grow.New(shape, &d.source, m.vocabulary)
-	return d, nil
+	s := &source{Heads: module.NewHeads(m.module, m.vocabulary), layers: m.module.Prefix}
+	return module.NewDrafter(shape, s, m.module, m.vocabulary), nil
 }
 
 // source gives the head's logits behind the text and behind drafts.
 type source struct {
-	*grow.Heads
+	*module.Heads
 	layers int // of the module that read the text; the next ones are the cell, the head behind the text, and that behind a draft
 	rows   []method.Row
 	states []float32 // of the text, and of the drafts that were expanded
@@ -93,44 +92,4 @@ func (s *source) Expand(ctx context.Context, t *method.Tree, drafts []int) error
 func (s *source) Room() (drafts, depth int) {
 	drafts, _ = s.Heads.Room()
 	return drafts, shape.Depth
-}
-
-// drafter grows trees with the head. It is a complete [method.Drafter].
-type drafter struct {
-	source
-	module *method.Module
-	text   *method.History
-	grower *grow.Grower
-	err    error // of an update
-}
-
-// Wants implements [method.Wanter].
-func (d *drafter) Wants() method.Wants { return d.module.Wants() }
-
-// Begin implements [method.Drafter].
-func (d *drafter) Begin(h *method.History) error {
-	d.text, d.err = h, nil
-	if err := d.Heads.Begin(h); err != nil {
-		return err
-	}
-	return d.grower.Begin(h.Noise)
-}
-
-// Committed implements [method.Drafter].
-func (d *drafter) Committed(r method.Update) {
-	d.err = d.Heads.Committed(r)
-	d.grower.Committed(r.IDs)
-}
-
-// Draft implements [method.Drafter].
-func (d *drafter) Draft(ctx context.Context, t *method.Tree) error {
-	if d.err != nil {
-		return d.err
-	}
-	return d.grower.Grow(ctx, t, len(d.text.IDs())-d.text.SourceLen)
-}
-
-// MemoryFor implements [method.Sized].
-func (d *drafter) MemoryFor(drafts int, p sample.Params) method.Memory {
-	return d.Heads.MemoryFor(max(1, min(shape.Beam, drafts)), p)
 }

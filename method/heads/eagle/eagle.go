@@ -10,6 +10,7 @@ package eagle
 import (
 	"grove/method"
 	"grove/method/grow"
+	"grove/method/module"
 )
 
 // The published trees suit accelerators: 60 drafts in 7 passes. On a processor a row of the target costs more, so trees are smaller.
@@ -44,5 +45,5 @@ type eagle struct {
 
 // NewDrafter implements [method.Method].
 func (m eagle) NewDrafter(method.Trunk) (method.Drafter, error) {
-	return grow.NewModuleDrafter(m.shape, m.module, m.vocabulary), nil
+	return module.NewDrafter(m.shape, module.NewSource(m.module, m.vocabulary), m.module, m.vocabulary), nil
 }

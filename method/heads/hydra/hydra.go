@@ -12,7 +12,7 @@ import (
 	"grove/forest"
 	"grove/method"
 	"grove/method/grow"
-	"grove/sample"
+	"grove/method/module"
 )
 
 // shape is best first, as deep as there are heads.
@@ -34,18 +34,23 @@ type hydra struct {
 
 // NewDrafter implements [method.Method].
 func (m hydra) NewDrafter(method.Trunk) (method.Drafter, error) {
-	s, d := shape, &drafter{source: source{Heads: grow.NewHeads(m.module, m.vocabulary)}, module: m.module}
-	s.Depth = m.module.Heads
-	d.grower = grow.New(s, &d.source, m.vocabulary)
-	return d, nil
+	of := shape
+	of.Depth = m.module.Heads
+	return module.NewDrafter(of, &source{Heads: module.NewHeads(m.module, m.vocabulary)}, m.module, m.vocabulary), nil
 }
 
 // source gives the heads' logits: those of the first head behind the text, and those of the next one behind a draft.
 type source struct {
-	*grow.Heads
+	*module.Heads
 	text *method.History
 	rows []method.Row
 	read []forest.Weighted // tokens that rows read
+}
+
+// Begin implements [module.Following].
+func (s *source) Begin(h *method.History) error {
+	s.text = h
+	return s.Heads.Begin(h)
 }
 
 // Root implements [grow.LogitSource].
@@ -100,43 +105,4 @@ func (s *source) add(t *method.Tree, draft int) {
 	row := s.Row(depth)
 	row.Mix = path[: depth+1 : depth+1]
 	s.rows = append(s.rows, row)
-}
-
-// drafter grows trees with the heads. It is a complete [method.Drafter].
-type drafter struct {
-	source
-	module *method.Module
-	grower *grow.Grower
-	err    error // of an update
-}
-
-// Wants implements [method.Wanter].
-func (d *drafter) Wants() method.Wants { return d.module.Wants() }
-
-// Begin implements [method.Drafter].
-func (d *drafter) Begin(h *method.History) error {
-	d.text, d.err = h, nil
-	if err := d.Heads.Begin(h); err != nil {
-		return err
-	}
-	return d.grower.Begin(h.Noise)
-}
-
-// Committed implements [method.Drafter].
-func (d *drafter) Committed(r method.Update) {
-	d.err = d.Heads.Committed(r)
-	d.grower.Committed(r.IDs)
-}
-
-// Draft implements [method.Drafter].
-func (d *drafter) Draft(ctx context.Context, t *method.Tree) error {
-	if d.err != nil {
-		return d.err
-	}
-	return d.grower.Grow(ctx, t, len(d.text.IDs())-d.text.SourceLen)
-}
-
-// MemoryFor implements [method.Sized].
-func (d *drafter) MemoryFor(drafts int, p sample.Params) method.Memory {
-	return d.Heads.MemoryFor(max(1, min(shape.Beam, drafts)), p)
 }

@@ -6,7 +6,6 @@
 package kangaroo
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 
 	"grove/method"
 	"grove/method/grow"
+	"grove/method/module"
 )
 
 // family is the family of modules.
@@ -102,40 +102,6 @@ func (m *kangaroo) NewDrafter(own method.Trunk) (method.Drafter, error) {
 	if own == nil {
 		return nil, fmt.Errorf("%w: the answer is on record", method.ErrNeeds)
 	}
-	d := &drafter{AdapterSource: grow.NewAdapterSource(own, m.target, m.module), wants: m.module.Wants()}
 	shape := grow.Shape{Ranks: []int{1}, Beam: 1, Depth: m.depth, Spine: true, Least: float32(m.least) / 100}
-	d.grower = grow.New(shape, d, m.target.Vocabulary)
-	return d, nil
-}
-
-// drafter grows a chain for as long as its drafts are likely and a further one pays.
-type drafter struct {
-	*grow.AdapterSource
-	wants   method.Wants
-	history *method.History
-	grower  *grow.Grower
-	err     error // of an update
-}
-
-// Wants implements [method.Wanter].
-func (d *drafter) Wants() method.Wants { return d.wants }
-
-// Begin implements [method.Drafter].
-func (d *drafter) Begin(h *method.History) error {
-	d.history = h
-	if err := d.AdapterSource.Begin(h); err != nil {
-		return err
-	}
-	return d.grower.Begin(h.Noise)
-}
-
-// Committed implements [method.Drafter].
-func (d *drafter) Committed(r method.Update) { d.err = d.AdapterSource.Committed(r) }
-
-// Draft implements [method.Drafter].
-func (d *drafter) Draft(ctx context.Context, t *method.Tree) error {
-	if d.err != nil || !d.BeginRound(t) {
-		return d.err
-	}
-	return d.grower.Grow(ctx, t, len(d.history.IDs())-d.history.SourceLen)
+	return module.NewDrafter(shape, module.NewAdapter(own, m.target, m.module), m.module, m.target.Vocabulary), nil
 }

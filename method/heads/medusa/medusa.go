@@ -6,14 +6,13 @@
 package medusa
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"grove/method"
 	"grove/method/grow"
-	"grove/sample"
+	"grove/method/module"
 )
 
 // most is the drafts of the published trees. The planner runs those that pay.
@@ -52,89 +51,5 @@ type medusa struct {
 
 // NewDrafter implements [method.Method].
 func (m medusa) NewDrafter(method.Trunk) (method.Drafter, error) {
-	d := &drafter{medusa: m, heads: grow.NewHeads(m.module, m.vocabulary)}
-	d.best, d.lists = make([][grow.MaxRanks]sample.Candidate, m.module.Heads), make([][]sample.Candidate, m.module.Heads)
-	return d, nil
+	return module.NewProduct(module.NewHeads(m.module, m.vocabulary), m.module, grow.MaxRanks, m.drafts, m.vocabulary), nil
 }
-
-// drafter makes a tree of the heads' candidates.
-type drafter struct {
-	medusa
-	heads   *grow.Heads
-	text    *method.History
-	sampler *sample.Chain
-	rows    []method.Row
-	best    [][grow.MaxRanks]sample.Candidate // of each head
-	lists   [][]sample.Candidate              // in best
-	tree    grow.Product
-	err     error // of an update
-}
-
-// Wants implements [method.Wanter].
-func (d *drafter) Wants() method.Wants { return d.module.Wants() }
-
-// Begin implements [method.Drafter].
-func (d *drafter) Begin(h *method.History) (err error) {
-	d.text, d.err, d.tree.Share = h, nil, nil
-	if !h.Noise.Sampling.Greedy() {
-		d.tree.Share = share
-	}
-	if d.sampler, err = sample.NewChain(sample.Settings{Params: h.Noise.Sampling, SampleIndex: h.Noise.SampleIndex}, d.vocabulary); err != nil {
-		return err
-	}
-	return d.heads.Begin(h)
-}
-
-// share returns how often candidates of a rank and a probability are accepted.
-func share(t *method.Tree, rank int, p float32) float32 {
-	return t.Estimate(grow.Class(rank, p), grow.Belief(rank, p))
-}
-
-// Committed implements [method.Drafter].
-func (d *drafter) Committed(r method.Update) { d.err = d.heads.Committed(r) }
-
-// Draft implements [method.Drafter].
-func (d *drafter) Draft(ctx context.Context, t *method.Tree) error {
-	if d.err != nil {
-		return d.err
-	}
-	if ok, err := d.heads.Read(ctx); !ok || err != nil {
-		return err
-	}
-	room, _ := d.heads.Room()
-	n := min(d.module.Heads, t.Depth(), room)
-	if n < 1 {
-		return nil
-	}
-	d.rows = d.rows[:0]
-	for k := range n {
-		d.rows = append(d.rows, d.heads.Row(k))
-	}
-	if err := d.heads.Run(ctx, d.rows); err != nil {
-		return err
-	}
-	index := len(d.text.IDs()) - d.text.SourceLen
-	for k := range n {
-		best, err := d.sampler.Candidates(d.best[k][:], d.heads.Logits(k), index+k)
-		if err != nil {
-			return err
-		}
-		d.lists[k] = best
-	}
-	d.tree.Grow(t, d.lists[:n], min(d.drafts, t.Room()))
-	return nil
-}
-
-// Close implements [method.Closer].
-func (d *drafter) Close() error { return d.heads.Close() }
-
-// MemoryFor implements [method.Sized].
-func (d *drafter) MemoryFor(_ int, p sample.Params) method.Memory {
-	return d.heads.MemoryFor(d.module.Heads, p)
-}
-
-// Held implements [method.Sized].
-func (d *drafter) Held() method.Memory { return d.heads.Held() }
-
-// Ran implements [method.Counter].
-func (d *drafter) Ran() method.Ran { return d.heads.Ran() }

@@ -8,6 +8,7 @@ package mtp
 import (
 	"grove/method"
 	"grove/method/grow"
+	"grove/method/module"
 )
 
 // shape is a chain with a second candidate for each token, which goes on while it pays.
@@ -29,5 +30,5 @@ type mtp struct {
 
 // NewDrafter implements [method.Method].
 func (m mtp) NewDrafter(method.Trunk) (method.Drafter, error) {
-	return grow.NewModuleDrafter(shape, m.module, m.vocabulary), nil
+	return module.NewDrafter(shape, module.NewSource(m.module, m.vocabulary), m.module, m.vocabulary), nil
 }

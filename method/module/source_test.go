@@ -1,19 +1,16 @@
-package grow
+package module
 
 import (
 	"context"
 	"errors"
-	"fmt"
-	"maps"
-	"math"
 	"slices"
 	"testing"
 
 	"grove/compute"
 	"grove/forest"
 	"grove/method"
+	"grove/method/grow"
 	"grove/method/grow/growtest"
-	"grove/sample"
 	"grove/text/token"
 )
 
@@ -34,7 +31,8 @@ func (b *busy) Open() (method.Branch, error) {
 type modular struct {
 	t      *testing.T
 	model  *busy
-	drafts *ModuleDrafter
+	source *Source
+	drafts *Drafter
 	h      method.History
 	ids    []token.ID
 	told   int // tokens whose features were told
@@ -55,7 +53,9 @@ func newModular(t *testing.T, context int) *modular {
 		return next(path, r)
 	}
 	x.model = &busy{Model: m}
-	x.drafts = NewModuleDrafter(Shape{Growth: Fixed, Ranks: []int{2, 1, 1}, Beam: 2}, &method.Module{Model: x.model, Family: "eagle", FeedsState: true}, 8)
+	of := &method.Module{Model: x.model, Family: "eagle", FeedsState: true}
+	x.source = NewSource(of, 8)
+	x.drafts = NewDrafter(grow.Shape{Growth: grow.Fixed, Ranks: []int{2, 1, 1}, Beam: 2}, x.source, of, 8)
 	return x
 }
 
@@ -119,10 +119,10 @@ func (x *modular) try() (int, error) {
 
 // trunk returns the tokens of the module's trunk.
 func (x *modular) trunk() []token.ID {
-	if x.drafts.Trunk == nil {
+	if x.source.Trunk == nil {
 		return nil
 	}
-	return x.drafts.Trunk.(*growtest.Sequence).Trunk
+	return x.source.Trunk.(*growtest.Sequence).Trunk
 }
 
 // round adds n tokens, tells their features, and expects drafts and the trunk to hold the last tokens of the text.
@@ -138,7 +138,7 @@ func (x *modular) round(n int) {
 	}
 }
 
-func TestModuleSource(t *testing.T) {
+func TestSource(t *testing.T) {
 	cases := map[string]func(x *modular){
 		"rounds follow a prompt": func(x *modular) {
 			x.begin(12)
@@ -212,7 +212,7 @@ func TestModuleSource(t *testing.T) {
 				x.add(1)
 				x.tell(x.told)
 			}
-			if n, most := x.drafts.waiting(), 2*x.model.Dims.Context; n > most {
+			if n, most := x.source.waiting(), 2*x.model.Dims.Context; n > most {
 				x.t.Errorf("features of %d tokens wait, %d at most", n, most)
 			}
 			x.round(1)
@@ -265,14 +265,14 @@ func TestModuleSource(t *testing.T) {
 }
 
 // TestModuleFailsBetween lets the second step of a prompt's rows fail: what the first committed is not run again.
-func TestModuleFailsBetween(t *testing.T) {
+func TestFailsBetween(t *testing.T) {
 	x := newModular(t, 31)
 	x.begin(12)
 	x.add(1)
 	x.tell(0)
 	s := x.model.Sequence()
 	second := &failing{Sequence: s, at: 2}
-	x.drafts.branch, x.drafts.Trunk = second, second
+	x.source.branch, x.source.Trunk = second, second
 	if _, err := x.try(); !errors.Is(err, errBroken) || len(s.Trunk) != 5 {
 		t.Fatalf("error %v, %d rows", err, len(s.Trunk))
 	}
@@ -299,7 +299,7 @@ func (f *failing) Grow(ctx context.Context, rows []method.Row) ([]method.Result,
 }
 
 // TestModuleShift tells features of the places beside: the pairs are none of neighbours. On a text of period 1 that would not show.
-func TestModuleShift(t *testing.T) {
+func TestShift(t *testing.T) {
 	for _, off := range []int{-1, 1} {
 		x := newModular(t, 31)
 		x.off = off
@@ -312,8 +312,8 @@ func TestModuleShift(t *testing.T) {
 }
 
 // TestModuleAllocatesNothing drafts and commits in the steady state, besides what the scripted model allocates.
-func TestModuleAllocatesNothing(t *testing.T) {
-	s := NewModuleSource(&method.Module{Model: growtest.Cycle(8, 3), FeedsState: true}, 8)
+func TestAllocatesNothing(t *testing.T) {
+	s := NewSource(&method.Module{Model: growtest.Cycle(8, 3), FeedsState: true}, 8)
 	h := &method.History{}
 	ids := slices.Repeat([]token.ID{3, 5}, 600)
 	h.Begin(ids[:4], 4)
@@ -350,57 +350,4 @@ func TestDraftVocabulary(t *testing.T) {
 			t.Errorf("logit %d is %v", id, l)
 		}
 	}
-}
-
-// TestEAGLE2Toy grows the worked tree of EAGLE-2's paper's rule with K = 2 and one further pass: the best three of the candidates a .6, a c .42, b .3, b e .27,
-// a d .12, b f .015 are a, a c and b. A tree keeps all candidates, and the planner runs the best: here the ones of the highest scores.
-func TestEAGLE2Toy(t *testing.T) {
-	const root, a, b, c, d, e, f = 0, 1, 2, 3, 4, 5, 6
-	p := map[token.ID]map[int]float64{root: {a: .6, b: .3}, a: {c: .7, d: .2}, b: {e: .9, f: .05}}
-	m := growtest.Table(8, func(int, int) float64 { return 0 })
-	m.Next = func(path []token.ID, _ forest.Row) []float32 {
-		of, left := p[path[len(path)-1]], 1.0
-		for _, q := range of {
-			left -= q
-		}
-		out := make([]float32, 8)
-		for i := range out {
-			q, ok := of[i]
-			if !ok {
-				q = left / float64(8-len(of))
-			}
-			out[i] = float32(math.Log(q))
-		}
-		return out
-	}
-	tree := grown(t, Shape{Growth: Fixed, Ranks: []int{2, 2}, Beam: 2}, m, sample.Params{}, 4)
-	scores := map[string]float64{}
-	for at := range tree.Nodes() {
-		scores[pathOf(tree, at)] = probabilityOf(tree, at, p)
-	}
-	best := slices.SortedFunc(maps.Keys(scores), func(x, y string) int {
-		if scores[x] > scores[y] {
-			return -1
-		}
-		return 1
-	})
-	if want := []string{"/1", "/1/3", "/2", "/2/5", "/1/4", "/2/6"}; !slices.Equal(best, want) {
-		t.Errorf("candidates are %v, want %v", best, want)
-	}
-}
-
-func pathOf(t *method.Tree, at int) string {
-	if at == method.Root {
-		return ""
-	}
-	n := t.Nodes()[at]
-	return pathOf(t, int(n.Parent)) + fmt.Sprint("/", n.ID)
-}
-
-func probabilityOf(t *method.Tree, at int, p map[token.ID]map[int]float64) float64 {
-	n := t.Nodes()[at]
-	if n.Parent == method.Root {
-		return p[0][int(n.ID)]
-	}
-	return probabilityOf(t, int(n.Parent), p) * p[t.Nodes()[n.Parent].ID][int(n.ID)]
 }

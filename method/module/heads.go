@@ -1,28 +1,29 @@
-package grow
+package module
 
 import (
 	"context"
 
 	"grove/forest"
 	"grove/method"
-	"grove/sample"
+	"grove/method/grow"
 )
 
 // Heads runs the heads of a draft module behind a text. A head reads the last feature of the text that is known, which is that of the token before the
 // text's last one, or what the module's first layers make of the features so far, where it has such layers (Prefix): its trunk then follows the
-// text as that of a [ModuleSource], and is empty otherwise. A row of a head runs that head's layer alone, hangs from the trunk's end and is dropped in
+// text as that of a [Source], and is empty otherwise. A row of a head runs that head's layer alone, hangs from the trunk's end and is dropped in
 // the next round. It is for one goroutine.
 //
 // Where the feature is not known, as behind a prompt that the cache gave, nothing is drafted.
 type Heads struct {
-	ModuleSource
+	Source
 	state []float32 // what heads read
-	at    int       // place in the text of the token whose feature state is, of a module without prefix layers; [None]
+	heads []method.Row
+	at    int // place in the text of the token whose feature state is, of a module without prefix layers; [grow.None]
 }
 
 // NewHeads returns the heads of a module for a target's vocabulary. The sequence is opened by the first round for which a slot is free.
 func NewHeads(m *method.Module, vocabulary int) *Heads {
-	h := &Heads{ModuleSource: *NewModuleSource(m, vocabulary), at: None}
+	h := &Heads{Source: *NewSource(m, vocabulary), at: grow.None}
 	if m.Prefix > 0 {
 		h.Like.Want = forest.Want{Hidden: forest.Layers{}.With(m.Prefix - 1)}
 	}
@@ -31,19 +32,19 @@ func NewHeads(m *method.Module, vocabulary int) *Heads {
 
 // Begin begins a text, none of whose features are known.
 func (h *Heads) Begin(text *method.History) error {
-	h.at = None
-	return h.ModuleSource.Begin(text)
+	h.at = grow.None
+	return h.Source.Begin(text)
 }
 
 // Committed takes the features of an update of the text.
 func (h *Heads) Committed(r method.Update) error {
 	if h.module.Prefix > 0 {
-		return h.ModuleSource.Committed(r)
+		return h.Source.Committed(r)
 	}
 	ids := h.text.IDs()
 	for i := len(r.Rows) - 1; i >= 0; i-- {
 		if row := &r.Rows[i]; row.Accepted { // the last one: rows come parents first
-			h.at = None
+			h.at = grow.None
 			if at := int(row.At); at < len(ids) && ids[at] == row.ID {
 				h.state, _ = h.module.Feature(h.state[:0], row)
 				h.at = at
@@ -58,12 +59,12 @@ func (h *Heads) Committed(r method.Update) error {
 // is not known, or no slot is free.
 func (h *Heads) Read(ctx context.Context) (ok bool, err error) {
 	if h.module.Prefix == 0 {
-		if h.at == None || h.at != len(h.text.IDs())-2 {
+		if h.at == grow.None || h.at != len(h.text.IDs())-2 {
 			return false, nil
 		}
 		return h.fresh()
 	}
-	if ok, err = h.ModuleSource.Root(ctx); !ok || err != nil {
+	if ok, err = h.Source.Root(ctx); !ok || err != nil {
 		return false, err
 	}
 	h.state = append(h.state[:0], h.own...)
@@ -76,18 +77,18 @@ func (h *Heads) Row(k int) method.Row {
 	return method.Row{Row: forest.Row{Vector: h.state, Skip: forest.LayerRange(0, at), To: at + 1, Want: forest.Want{Logits: true}}}
 }
 
-// Run runs rows of heads; [ModuleSource.Logits] returns what they give. They live until the next Read.
+// Run runs rows of heads; [Source.Logits] returns what they give. They live until the next Read.
 func (h *Heads) Run(ctx context.Context, rows []method.Row) error {
 	if err := h.Grow(ctx, rows); err != nil {
 		return err
 	}
 	for i := range rows {
-		h.Live = append(h.Live, LiveRow{Parent: None, Node: h.got[i].Node})
+		h.Live = append(h.Live, grow.LiveRow{Parent: grow.None, Node: h.Result(i).Node})
 	}
 	return nil
 }
 
-// Room implements [LogitSource]: a draft is expanded by the head behind that which gave it.
+// Room implements [grow.LogitSource]: a draft is expanded by the head behind that which gave it.
 func (h *Heads) Room() (drafts, depth int) {
 	if h.known >= h.Size.Context {
 		return 0, 0
@@ -95,9 +96,21 @@ func (h *Heads) Room() (drafts, depth int) {
 	return h.Rows.Room(), h.module.Heads - 1
 }
 
-// MemoryFor implements [method.Sized] for passes of so many rows at most.
-func (h *Heads) MemoryFor(rows int, _ sample.Params) method.Memory {
-	r := passRoom(h.Size, rows, false)
-	r.Logits += h.memory(rows)
-	return r
+// Depths implements [Ranked]: the heads run behind the text alone, and each gives the logits of a depth.
+func (h *Heads) Depths(ctx context.Context, depth int) (first, n int, err error) {
+	if ok, err := h.Read(ctx); !ok || err != nil {
+		return 0, 0, err
+	}
+	room, _ := h.Room()
+	if n = min(h.module.Heads, depth, room); n < 1 {
+		return 0, 0, nil
+	}
+	h.heads = h.heads[:0]
+	for k := range n {
+		h.heads = append(h.heads, h.Row(k))
+	}
+	return 0, n, h.Run(ctx, h.heads)
 }
+
+// Most implements [Ranked].
+func (h *Heads) Most() int { return h.module.Heads }

@@ -1,41 +1,42 @@
-package grow
+package module
 
 import (
 	"context"
 	"errors"
 
 	"grove/method"
+	"grove/method/grow"
 )
 
-// AdapterSource is a [LogitSource] of a module that reads the target's stream behind its first layers, and of these layers (Kangaroo, Liu et al. 2024).
+// Adapter is a [grow.LogitSource] of a module that reads the target's stream behind its first layers, and of these layers (Kangaroo, Liu et al. 2024).
 // A draft's row runs them on the text's own trunk, where the verifying step takes it further, and the stream that they give is the one input of
 // the module's row. It is for one goroutine.
 //
 // The streams of the tokens before the text's last one are those that the target's rows gave in rounds, whoever drafted them. The text's last token
 // runs here, and its row of the module stays: so the trunk has no more rows than the text has tokens, and none of a draft. Where streams are missing,
 // such as those of a prompt that the cache had, the trunk begins anew with the text's last token.
-type AdapterSource struct {
-	*ModuleSource
-	exit *Exit
+type Adapter struct {
+	*Source
+	exit *grow.Exit
 }
 
-// NewAdapterSource returns a source of a module on the own trunk of texts of the target. Its sequence is opened by the first round for which a slot
+// NewAdapter returns a source of a module on the own trunk of texts of the target. Its sequence is opened by the first round for which a slot
 // is free.
-func NewAdapterSource(own method.Trunk, target method.Size, m *method.Module) *AdapterSource {
-	s := &AdapterSource{NewModuleSource(m, target.Vocabulary), NewExit(own, target, m.Taps[0])}
+func NewAdapter(own method.Trunk, target method.Size, m *method.Module) *Adapter {
+	s := &Adapter{NewSource(m, target.Vocabulary), grow.NewExit(own, target, m.Taps[0])}
 	s.exit.NoHead, s.exit.Like.Want = true, m.Wants().Rows
-	s.Pass, s.Vector = 1, s.ran
+	s.given = s.ran
 	return s
 }
 
 // ran returns the stream that the i-th row of the last pass on the text's own trunk gave.
-func (s *AdapterSource) ran(i int) []float32 { return s.exit.Result(i).Hidden[0] }
+func (s *Adapter) ran(i int) []float32 { return s.exit.Result(i).Hidden[0] }
 
 // BeginRound begins the tree of a round behind the text. It returns false where no row can be run behind it.
-func (s *AdapterSource) BeginRound(t *method.Tree) bool { return s.exit.Begin(t, s.text) }
+func (s *Adapter) BeginRound(t *method.Tree) bool { return s.exit.Begin(t, s.text) }
 
-// Root implements [LogitSource]. There are no logits where the text is longer than the module's context, and while no slot is free.
-func (s *AdapterSource) Root(ctx context.Context) (bool, error) {
+// Root implements [grow.LogitSource]. There are no logits where the text is longer than the module's context, and while no slot is free.
+func (s *Adapter) Root(ctx context.Context) (bool, error) {
 	ids := s.text.IDs()
 	if ok, err := s.ready(); !ok {
 		return false, err
@@ -57,7 +58,7 @@ func (s *AdapterSource) Root(ctx context.Context) (bool, error) {
 }
 
 // ready opens the sequence, or drops what hangs from its trunk; false: no slot is free.
-func (s *AdapterSource) ready() (bool, error) {
+func (s *Adapter) ready() (bool, error) {
 	if s.Live, s.own = s.Live[:0], s.own[:0]; s.branch != nil {
 		return true, s.branch.Drop()
 	}
@@ -72,40 +73,40 @@ func (s *AdapterSource) ready() (bool, error) {
 }
 
 // end makes the rows and the features those of the first n tokens of the text, or of none where some are missing.
-func (s *AdapterSource) end(n int) error {
+func (s *Adapter) end(n int) error {
 	if len(s.features) == 0 && s.known > 0 && s.first+s.known == n+1 { // the text is that of the last round
 		err := s.branch.Truncate(s.known - 1)
 		if s.known = s.branch.Len(); err != nil {
 			return err
 		}
 	}
-	if s.first != None && s.first+s.known+len(s.features)/s.width == n {
+	if s.first != grow.None && s.first+s.known+len(s.features)/s.width == n {
 		return nil
 	}
 	return s.anew(n)
 }
 
 // anew makes a trunk without rows begin at a place of the text.
-func (s *AdapterSource) anew(first int) error {
-	err := s.ModuleSource.Begin(s.text)
+func (s *Adapter) anew(first int) error {
+	err := s.Source.Begin(s.text)
 	s.first = first
 	return err
 }
 
-// Expand implements [LogitSource].
-func (s *AdapterSource) Expand(ctx context.Context, t *method.Tree, drafts []int) error {
+// Expand implements [grow.LogitSource].
+func (s *Adapter) Expand(ctx context.Context, t *method.Tree, drafts []int) error {
 	if err := s.exit.Expand(ctx, t, drafts); err != nil {
 		return err
 	}
-	return s.Rows.Expand(ctx, t, drafts)
+	return s.Source.Expand(ctx, t, drafts)
 }
 
-// Room implements [LogitSource].
-func (s *AdapterSource) Room() (drafts, depth int) {
+// Room implements [grow.LogitSource].
+func (s *Adapter) Room() (drafts, depth int) {
 	drafts, depth = s.exit.Room()
-	d, deep := s.ModuleSource.Room()
+	d, deep := s.Source.Room()
 	return min(drafts, d), min(depth, deep)
 }
 
 // Ran implements [method.Counter]: passes on the target and on the module.
-func (s *AdapterSource) Ran() method.Ran { return s.ModuleSource.Ran().Add(s.exit.Ran()) }
+func (s *Adapter) Ran() method.Ran { return s.Source.Ran().Add(s.exit.Ran()) }

@@ -1,4 +1,9 @@
-package grow
+// Package module drafts with draft modules, small models of trained weights that read the target's states ([method.Module]).
+//
+// A [Source] runs a module's rows behind a text whose features the target has given; [Heads], [Block] and [Adapter] are sources of modules with heads, with blocks of
+// drafts, and on the target's own first layers. [Drafter] grows trees with what gives logits behind each draft, [Product] with what gives a list of candidates for each
+// depth: a method is one of these with its shape.
+package module
 
 import (
 	"context"
@@ -7,35 +12,42 @@ import (
 	"grove/compute"
 	"grove/forest"
 	"grove/method"
-	"grove/sample"
+	"grove/method/grow"
 	"grove/text/token"
 )
 
-// ModuleSource is a [LogitSource] of a draft module that drafts token by token: EAGLE's, or a predictor of the model's file. A row of the module has a token and
+// Source is a [grow.LogitSource] of a draft module that drafts token by token: EAGLE's, or a predictor of the model's file. A row of the module has a token and
 // the feature of the token before it. The rows of the text, whose features the target has given, are the trunk of a sequence of the module; a draft's row
 // hangs from it and has, for its feature, what its parent's row gave. It is dropped behind the round, whether its token is accepted or not: then the
 // target's own feature is there. It is for one goroutine.
 //
 // Features come with the rows that the target runs while the text drafts: what the cache gave of a prompt has none. The trunk then begins behind it. It
 // begins anew behind what is dropped where a text outgrows the module's context, and where more features wait than the module's window.
-type ModuleSource struct {
-	Rows
+type Source struct {
+	grow.Rows
 	module *method.Module
 	branch method.Branch // nil: it is not open
 	text   *method.History
 
-	first    int       // place in the text of the feature that the trunk's first row has; [None]: no feature is known
-	known    int       // rows of the trunk
-	features []float32 // of the tokens of the text from place first+known on, that are no rows yet
-	width    int       // of a feature
-	window   int       // features that wait at most, of a text that is not drafted for
-	own      []float32 // what live rows gave: the text's last row first, and then those of Live
+	first    int                   // place in the text of the feature that the trunk's first row has; [grow.None]: no feature is known
+	known    int                   // rows of the trunk
+	features []float32             // of the tokens of the text from place first+known on, that are no rows yet
+	width    int                   // of a feature
+	window   int                   // features that wait at most, of a text that is not drafted for
+	own      []float32             // what live rows gave: the text's last row first, and then those of Live
+	given    func(i int) []float32 // if it is not nil, the feature of the i-th row of a pass of drafts, in place of what its parent's gave
+
+	rows   []method.Row
+	offset int       // place of Logits(0) in the last pass
+	places []int     // by place in the tree: in Live
+	keep   int       // tokens of the vocabulary that are drafted
+	dense  []float32 // the logits of a row by the target's tokens, where the module drafts some of these
 }
 
-// NewModuleSource returns a source of a module for a target's vocabulary. Its sequence is opened by the first round for which a slot is free.
-func NewModuleSource(m *method.Module, vocabulary int) *ModuleSource {
-	s := &ModuleSource{module: m, width: m.FeatureWidth(), window: m.Window(), Rows: Rows{Size: m.Size(), Base: None, Cost: m.LayerCost}}
-	if s.keep = vocabulary; m.Vocabulary != nil {
+// NewSource returns a source of a module for a target's vocabulary. Its sequence is opened by the first round for which a slot is free.
+func NewSource(m *method.Module, vocabulary int) *Source {
+	s := &Source{module: m, width: m.FeatureWidth(), window: m.Window(), Rows: grow.Rows{Size: m.Size(), Base: grow.None, Cost: m.LayerCost}, keep: vocabulary}
+	if m.Vocabulary != nil {
 		s.dense = make([]float32, vocabulary)
 	}
 	s.Like.Want = s.want()
@@ -43,7 +55,7 @@ func NewModuleSource(m *method.Module, vocabulary int) *ModuleSource {
 }
 
 // want lists what a row that is drafted behind gives. Behind a module's context hang blocks, which give all that is wanted.
-func (s *ModuleSource) want() forest.Want {
+func (s *Source) want() forest.Want {
 	if s.module.Block != nil {
 		return forest.Want{}
 	}
@@ -55,13 +67,13 @@ func (s *ModuleSource) want() forest.Want {
 }
 
 // Begin begins a text, none of whose features are known.
-func (s *ModuleSource) Begin(h *method.History) error {
+func (s *Source) Begin(h *method.History) error {
 	s.text = h
-	return s.beginAt(None)
+	return s.beginAt(grow.None)
 }
 
 // beginAt makes a trunk without rows begin at a place of the text.
-func (s *ModuleSource) beginAt(first int) error {
+func (s *Source) beginAt(first int) error {
 	s.first, s.known, s.features, s.Live = first, 0, s.features[:0], s.Live[:0]
 	if s.branch == nil {
 		return nil
@@ -70,10 +82,10 @@ func (s *ModuleSource) beginAt(first int) error {
 }
 
 // waiting returns for how many tokens features wait.
-func (s *ModuleSource) waiting() int { return len(s.features) / s.width }
+func (s *Source) waiting() int { return len(s.features) / s.width }
 
 // keepLast makes a trunk without rows begin with the last n features that wait.
-func (s *ModuleSource) keepLast(n int) error {
+func (s *Source) keepLast(n int) error {
 	passed, all := s.waiting()-n, s.features
 	if err := s.beginAt(s.first + s.known + passed); err != nil {
 		return err
@@ -83,7 +95,7 @@ func (s *ModuleSource) keepLast(n int) error {
 }
 
 // Committed takes the features of an update of the text.
-func (s *ModuleSource) Committed(r method.Update) error {
+func (s *Source) Committed(r method.Update) error {
 	ids := s.text.IDs()
 	for i := range r.Rows {
 		row := &r.Rows[i]
@@ -97,10 +109,10 @@ func (s *ModuleSource) Committed(r method.Update) error {
 }
 
 // take adds the feature of the token at a place of the text.
-func (s *ModuleSource) take(at int, row *method.RowResult) error {
+func (s *Source) take(at int, row *method.RowResult) error {
 	next := s.first + s.known + s.waiting()
 	switch {
-	case s.first == None || at > next: // what lies between has no features
+	case s.first == grow.None || at > next: // what lies between has no features
 		if err := s.beginAt(at); err != nil {
 			return err
 		}
@@ -115,9 +127,9 @@ func (s *ModuleSource) take(at int, row *method.RowResult) error {
 	return nil
 }
 
-// Root implements [LogitSource]: it runs the rows of the text that are new. There are none to draft from where the features of the last
+// Root implements [grow.LogitSource]: it runs the rows of the text that are new. There are none to draft from where the features of the last
 // tokens are not known, and while no slot is free.
-func (s *ModuleSource) Root(ctx context.Context) (bool, error) {
+func (s *Source) Root(ctx context.Context) (bool, error) {
 	ids, n := s.text.IDs(), s.waiting()
 	if n == 0 || s.first+s.known+n != len(ids)-1 {
 		return false, nil
@@ -134,7 +146,7 @@ func (s *ModuleSource) Root(ctx context.Context) (bool, error) {
 }
 
 // fresh opens the sequence where it is not open, and drops the rows that hang from its trunk; false: no slot is free.
-func (s *ModuleSource) fresh() (ok bool, err error) {
+func (s *Source) fresh() (ok bool, err error) {
 	if s.branch == nil {
 		b, err := s.module.Open()
 		if errors.Is(err, method.ErrBusy) {
@@ -151,7 +163,7 @@ func (s *ModuleSource) fresh() (ok bool, err error) {
 }
 
 // follow makes rows of the tokens of the text that are new, and of the features before them, the trunk's.
-func (s *ModuleSource) follow(ctx context.Context, ids []token.ID) error {
+func (s *Source) follow(ctx context.Context, ids []token.ID) error {
 	features := s.features
 	for len(ids) > 0 {
 		n := min(len(ids), s.Size.Rows)
@@ -171,25 +183,37 @@ func (s *ModuleSource) follow(ctx context.Context, ids []token.ID) error {
 	if s.features = s.features[:0]; cap(s.features) > method.MaxLive*s.width {
 		s.features = nil // a prompt's
 	}
-	s.got = s.got[len(s.rows)-1:]
+	s.offset = len(s.rows) - 1
 	if s.module.Block == nil {
 		s.keepOwn(1)
 	}
 	return nil
 }
 
+// Grow runs rows as they are; Logits and Result return what they give. They are not added to Live.
+func (s *Source) Grow(ctx context.Context, rows []method.Row) error {
+	s.offset = 0
+	return s.Rows.Grow(ctx, rows)
+}
+
+// Result returns the result of the i-th row of the last pass, or, for 0 behind Root, of the text's last row.
+func (s *Source) Result(i int) *method.Result { return s.Rows.Result(s.offset + i) }
+
+// State implements [grow.LogitSource].
+func (s *Source) State(i int) []float32 { return s.Result(i).State }
+
 // extend runs rows and commits them.
-func (s *ModuleSource) extend(ctx context.Context) error {
+func (s *Source) extend(ctx context.Context) error {
 	if err := s.Grow(ctx, s.rows); err != nil {
 		return errors.Join(err, s.branch.Drop())
 	}
-	return s.branch.Commit(s.got[len(s.rows)-1].Node)
+	return s.branch.Commit(s.Result(len(s.rows) - 1).Node)
 }
 
 // keepOwn keeps what the last n rows gave, as the features of drafts behind them.
-func (s *ModuleSource) keepOwn(n int) {
+func (s *Source) keepOwn(n int) {
 	for i := range n {
-		if r := &s.got[i]; s.module.FeedsState {
+		if r := s.Result(i); s.module.FeedsState {
 			s.own = append(s.own, r.State...)
 		} else {
 			s.own = append(s.own, r.Hidden[0]...)
@@ -197,21 +221,25 @@ func (s *ModuleSource) keepOwn(n int) {
 	}
 }
 
-// Expand implements [LogitSource].
-func (s *ModuleSource) Expand(ctx context.Context, t *method.Tree, drafts []int) error {
+// Expand implements [grow.LogitSource].
+func (s *Source) Expand(ctx context.Context, t *method.Tree, drafts []int) error {
 	s.rows = s.rows[:0]
 	live, width := len(s.Live), s.Size.Width
 	for _, at := range drafts {
 		n := &t.Nodes()[at]
-		l, feature, row := LiveRow{ID: n.ID, Parent: None}, 0, method.Row{Row: s.Like}
+		l, feature, row := grow.LiveRow{ID: n.ID, Parent: grow.None}, 0, method.Row{Row: s.Like}
 		if n.Parent != method.Root {
 			l.Parent = s.places[n.Parent]
 			feature, row.Parent = 1+l.Parent, s.Live[l.Parent].Node
 		}
-		row.ID, row.Vector = n.ID, s.own[feature*width:][:width]
+		if row.ID = n.ID; s.given != nil {
+			row.Vector = s.given(len(s.rows))
+		} else {
+			row.Vector = s.own[feature*width:][:width]
+		}
 		s.rows, s.Live = append(s.rows, row), append(s.Live, l)
 		for len(s.places) <= at {
-			s.places = append(s.places, None)
+			s.places = append(s.places, grow.None)
 		}
 		s.places[at] = len(s.Live) - 1
 	}
@@ -219,86 +247,47 @@ func (s *ModuleSource) Expand(ctx context.Context, t *method.Tree, drafts []int)
 		return err
 	}
 	for i := range drafts {
-		s.Live[live+i].Node = s.got[i].Node
+		s.Live[live+i].Node = s.Result(i).Node
 	}
-	s.keepOwn(len(drafts))
+	if s.given == nil {
+		s.keepOwn(len(drafts))
+	}
 	return nil
 }
 
-// Logits implements [LogitSource].
-func (s *ModuleSource) Logits(i int) []float32 {
-	logits := s.got[i].Logits
+// Logits implements [grow.LogitSource].
+func (s *Source) Logits(i int) []float32 {
+	logits := s.Result(i).Logits
 	if s.dense == nil {
 		return logits[:s.keep]
 	}
 	return Spread(s.dense, logits, s.module.Vocabulary)
 }
 
-// Room implements [LogitSource].
-func (s *ModuleSource) Room() (drafts, depth int) { return s.Rows.Room(), s.Size.Context - s.known }
+// Room implements [grow.LogitSource].
+func (s *Source) Room() (drafts, depth int) { return s.Rows.Room(), s.Size.Context - s.known }
 
-// Held implements [method.Sized].
-func (s *ModuleSource) Held() method.Memory {
+// Held returns the room that the source has made.
+func (s *Source) Held() method.Memory {
 	return method.Memory{Logits: s.HeldBytes() + 4*(cap(s.features)+cap(s.own))}
 }
 
-// memory returns what the features take of rows that a round commits, of those that live, and of a pass of so many.
-func (s *ModuleSource) memory(pass int) int {
-	return 4 * (method.MaxLive*s.width + (1+s.Size.MostLive()+pass)*s.Size.Width)
+// Memory returns what the source takes for passes of so many rows: in the model, and of the features of rows that a round commits, of rows that live and of those of a pass.
+func (s *Source) Memory(rows int) method.Memory {
+	r := grow.PassMemory(s.Size, rows, false)
+	r.Logits += 4 * (method.MaxLive*s.width + (1+s.Size.MostLive()+rows)*s.Size.Width)
+	return r
 }
 
+// BeginRound implements [Growing]: a round begins with Root.
+func (s *Source) BeginRound(*method.Tree) bool { return true }
+
 // Close gives the sequence back.
-func (s *ModuleSource) Close() error {
+func (s *Source) Close() error {
 	if s.branch == nil {
 		return nil
 	}
 	return s.branch.Close()
-}
-
-// ModuleDrafter grows trees of one shape with a draft module. It is a complete [method.Drafter].
-type ModuleDrafter struct {
-	*ModuleSource
-	grower *Grower
-	err    error // of an update
-}
-
-// NewModuleDrafter returns a drafter of a shape for the vocabulary of a target.
-func NewModuleDrafter(s Shape, m *method.Module, vocabulary int) *ModuleDrafter {
-	d := &ModuleDrafter{ModuleSource: NewModuleSource(m, vocabulary)}
-	d.grower = New(s, d, vocabulary)
-	return d
-}
-
-// MemoryFor implements [method.Sized].
-func (d *ModuleDrafter) MemoryFor(drafts int, p sample.Params) method.Memory {
-	r := d.grower.MemoryFor(drafts, p, d.Size)
-	r.Logits += d.memory(max(1, min(d.grower.shape.Beam, drafts)))
-	return r
-}
-
-// Wants implements [method.Wanter].
-func (d *ModuleDrafter) Wants() method.Wants { return d.module.Wants() }
-
-// Begin implements [method.Drafter].
-func (d *ModuleDrafter) Begin(h *method.History) error {
-	if err := d.ModuleSource.Begin(h); err != nil {
-		return err
-	}
-	return d.grower.Begin(h.Noise)
-}
-
-// Committed implements [method.Drafter].
-func (d *ModuleDrafter) Committed(r method.Update) {
-	d.err = d.ModuleSource.Committed(r)
-	d.grower.Committed(r.IDs)
-}
-
-// Draft implements [method.Drafter].
-func (d *ModuleDrafter) Draft(ctx context.Context, t *method.Tree) error {
-	if d.err != nil {
-		return d.err
-	}
-	return d.grower.Grow(ctx, t, len(d.text.IDs())-d.text.SourceLen)
 }
 
 // Spread writes the logits of some ids of a vocabulary to dst, and returns it: the others are masked.
