@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -287,6 +288,43 @@ func TestFits(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestChecksum holds a head that was converted for a target to models of the same shape.
+func TestChecksum(t *testing.T) {
+	norm := func(v float32, f *gguf.File) *gguf.File {
+		view := tensor.View{Name: "output_norm.weight", Type: tensor.F32, Shape: []int{64}}
+		view.Data = make([]byte, view.Bytes())
+		if err := tensor.Pack(tensor.F32, view.Data, slices.Repeat([]float32{v}, 64)); err != nil {
+			t.Fatal(err)
+		}
+		return craft(t, f.Metadata, append(slices.Clone(f.Tensors), view)...)
+	}
+	plain := target(t, 64, 80, 6)
+	own := norm(1.5, plain)
+	head, _, _, err := open(t, "medusa", own, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	free, _, _, err := open(t, "medusa", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name   string
+		head   *gguf.File
+		target *gguf.File
+		want   string
+	}{
+		{"its own", head, norm(1.5, plain), ""},
+		{"another", head, norm(1.25, plain), `heads: the head was converted for a model whose final norm has the checksum "`},
+		{"a target without a norm", head, plain, ""},
+		{"a head that does not say it", free, own, ""},
+	} {
+		if err := Fits(c.head, c.target); c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
+			t.Errorf("%s: error %v", c.name, err)
+		}
 	}
 }
 

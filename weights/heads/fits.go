@@ -7,8 +7,8 @@ import (
 	"grove/weights/gguf"
 )
 
-// Fits returns an error that says why a head, as [Open] returns it, is not for a target: its width, its vocabulary, and the layers that it
-// reads must be the target's.
+// Fits returns an error that says why a head, as [Open] returns it, is not for a target: its width, its vocabulary, the layers that it
+// reads, and the checksum of the model that it was converted for must be the target's.
 func Fits(head, target *gguf.File) error {
 	if err := fits(head, target); err != nil {
 		return fmt.Errorf("heads: %w", err)
@@ -51,7 +51,10 @@ func fits(head, target *gguf.File) error {
 	if err != nil {
 		return err
 	}
-	return fitsLayers(head, family, layers, h)
+	if err := fitsLayers(head, family, layers, h); err != nil {
+		return err
+	}
+	return fitsChecksum(head, target)
 }
 
 // fitsLayers checks the layers that a head reads.

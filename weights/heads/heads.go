@@ -153,6 +153,15 @@ func (b *builder) describe(family string) {
 	if name != "" {
 		folder.Set(b.Builder, "heads.target.name", strings.ToValidUTF8(name[:min(len(name), maxText)], "?"))
 	}
+	if b.target == nil {
+		return
+	}
+	sum, err := checksum(b.target)
+	if err != nil {
+		b.Fail("%w", err)
+	} else if sum != "" {
+		folder.Set(b.Builder, checksumKey, sum)
+	}
 }
 
 // bounds of the texts that a safetensors file may carry into the metadata.
