@@ -113,36 +113,48 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// TestTurn: a drafter that costs more than it brings is asked ever less, over texts too; one that begins to pay is asked
-// always; reading a prompt is not held against it.
+// TestTurn: a drafter that costs more than it brings is asked ever less, over texts too, and the less the more it cost; one that begins to pay is asked
+// always, unless reading the prompts costs more than it brings in texts of their length.
 func TestTurn(t *testing.T) {
-	var turn Backoff
-	texts := func(n int, worth float64) (asked int) {
-		for range n {
-			turn.Begin()
-			for round, first := 0, true; round < 40; round++ {
-				if !turn.Due(0.5) {
-					continue
+	const length = 40
+	for _, c := range []struct {
+		name         string
+		prompt       float64 // tokens that reading one costs
+		worth        float64
+		texts        int
+		least, most  int // times that it is asked
+		before       float64
+		textsOfWorth int // before that
+	}{
+		{"it is not worth it", 0, -1, 20, 4, 22, 0, 0},
+		{"nor for long", 0, -1, 2000, 100, 2000, 0, 0},
+		{"prompts cost much", 20, -1, 2000, 20, 120, 0, 0},
+		{"it begins to pay", 5, 2, 200, 100 * length, 200 * length, -1, 20},
+		{"it pays from the beginning", 5, 2, 20, 20 * length, 20 * length, 0, 0},
+		{"prompts cost more than texts bring", 100, 2, 200, 4, 10 * length, 0, 0},
+	} {
+		var turn Backoff
+		texts := func(n int, worth float64) (asked int) {
+			for range n {
+				turn.Begin()
+				for round, first := 0, true; round < length; round++ {
+					if !turn.Due(0.5) {
+						continue
+					}
+					if asked++; first {
+						turn.Observe(worth - c.prompt)
+					} else {
+						turn.Observe(worth)
+					}
+					first = false
 				}
-				asked++
-				if first {
-					turn.Observe(-100)
-				} else {
-					turn.Observe(worth)
-				}
-				first = false
 			}
+			return asked
 		}
-		return asked
-	}
-	if n := texts(20, -1); n < 4 || n > 20 {
-		t.Errorf("asked %d times in 800 rounds, although it is not worth it", n)
-	}
-	if n := texts(200, 2); n < 200*30 {
-		t.Errorf("asked %d times in 8000 rounds, although it is worth it by now", n)
-	}
-	if n := texts(1, 2); n != 40 {
-		t.Errorf("asked %d times in 40 rounds that it is worth it in", n)
+		texts(c.textsOfWorth, c.before)
+		if n := texts(c.texts, c.worth); n < c.least || n > c.most {
+			t.Errorf("%s: asked %d times in %d rounds, want %d to %d", c.name, n, c.texts*length, c.least, c.most)
+		}
 	}
 }
 
