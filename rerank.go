@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"grove/engine/reading"
-	"grove/model"
 	"grove/text/token"
 )
 
@@ -82,7 +81,7 @@ func (m *Model) ScoreIDs(ctx context.Context, ids []token.ID) (float32, error) {
 		return 0, errors.New("grove: the query and the document are empty, and the model has no token that begins a text")
 	}
 	rank := m.model.Info().Rank
-	states := model.Pooler{Kind: rank.Pooling, Tokens: len(ids)}
+	states := reading.Pooler{Kind: rank.Pooling, Tokens: len(ids)}
 	if err := m.engine.States(ctx, ids, reading.Reading{}, states.Add); err != nil {
 		return 0, m.busy(err)
 	}

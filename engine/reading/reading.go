@@ -42,8 +42,8 @@ type Options struct {
 }
 
 // Of returns what options read of a text of n tokens, and the pool of its vectors, without a kind. An error names the option that the model does not have.
-func Of(o Options, info *model.Info, n int) (r Reading, p model.Pooler, err error) {
-	p = model.Pooler{Tokens: n, Dimensions: o.Dimensions}
+func Of(o Options, info *model.Info, n int) (r Reading, p Pooler, err error) {
+	p = Pooler{Tokens: n, Dimensions: o.Dimensions}
 	if o.Layers == nil && o.Exit == 0 {
 		p.Dense = info.Dense
 	}
@@ -63,11 +63,11 @@ func Of(o Options, info *model.Info, n int) (r Reading, p model.Pooler, err erro
 		return r, p, fmt.Errorf("dimensions is %d; it must be from 1 to %d", o.Dimensions, width)
 	}
 	if r.Exit = o.Exit; o.Layers != nil {
-		r.Layers, err = model.Places("layer", o.Layers, len(info.Layers))
+		r.Layers, err = places("layer", o.Layers, len(info.Layers))
 		p.Layers = len(r.Layers)
 	}
 	if o.Tokens != nil && err == nil {
-		p.Chosen, err = model.Places("token", o.Tokens, n)
+		p.Chosen, err = places("token", o.Tokens, n)
 	}
 	if err != nil {
 		return r, p, err

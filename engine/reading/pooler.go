@@ -1,19 +1,21 @@
-package model
+package reading
 
 import (
 	"fmt"
 	"math"
 	"slices"
+
+	"grove/model"
 )
 
 // Pooler makes the embedding of a text of what was read of its tokens, which it is given in order. It is for one goroutine.
 type Pooler struct {
-	Kind       Pooling
+	Kind       model.Pooling
 	Tokens     int                 // of the text
 	Chosen     []int               // the tokens that count, ascending; nil: all
 	Layers     int                 // vectors of each token, side by side, of which it has the mean; 0: one
-	Exit       *Exit               // makes a state of what was read of a token; nil: it is one
-	Dense      []Dense             // layers behind the pooling
+	Exit       *model.Exit         // makes a state of what was read of a token; nil: it is one
+	Dense      []model.Dense       // layers behind the pooling
 	Dimensions int                 // values of a vector that are kept, the first ones (Matryoshka, Kusupati et al. 2022); 0: all
 	Progress   func(done, all int) // is told how many tokens have come; nil: nobody is
 
@@ -46,14 +48,14 @@ func (p *Pooler) Add(row []float32) error {
 		row = p.Exit.Forward(row)
 	}
 	switch {
-	case p.Kind == PoolMean:
+	case p.Kind == model.PoolMean:
 		if p.sum == nil {
 			p.sum = make([]float64, len(row))
 		}
 		for i, v := range row {
 			p.sum[i] += float64(v)
 		}
-	case p.Kind == PoolNone, p.Kind == PoolFirst && p.taken == 1, p.Kind == PoolLast && p.taken == p.count():
+	case p.Kind == model.PoolNone, p.Kind == model.PoolFirst && p.taken == 1, p.Kind == model.PoolLast && p.taken == p.count():
 		p.rows = append(p.rows, append([]float32(nil), row...))
 	}
 	return nil
@@ -73,9 +75,9 @@ func (p *Pooler) mean(row []float32) []float32 {
 	return out
 }
 
-// Vectors returns the embedding: one vector, or with [PoolNone] one of each token. With unit, vectors that are not zero have length 1.
+// Vectors returns the embedding: one vector, or with [model.PoolNone] one of each token. With unit, vectors that are not zero have length 1.
 func (p *Pooler) Vectors(unit bool) [][]float32 {
-	if p.Kind == PoolMean {
+	if p.Kind == model.PoolMean {
 		mean := make([]float32, len(p.sum))
 		for i, v := range p.sum {
 			mean[i] = float32(v / float64(p.count()))
@@ -112,11 +114,11 @@ func scale(row []float32) {
 	}
 }
 
-// Places returns the numbers of n things that places name, ascending and without repetition; -1 is the last one, -2 the one before. An error names the thing. No
-// places are an error.
-func Places(thing string, places []int, n int) ([]int, error) {
-	all := make([]int, len(places))
-	for i, p := range places {
+// places returns the numbers of n things that numbers name, ascending and without repetition; -1 is the last one, -2 the one before. An error names the thing. No
+// numbers are an error.
+func places(thing string, named []int, n int) ([]int, error) {
+	all := make([]int, len(named))
+	for i, p := range named {
 		if all[i] = p; p < 0 {
 			all[i] = n + p
 		}
