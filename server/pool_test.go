@@ -292,8 +292,8 @@ func TestTimingsPerToken(t *testing.T) {
 				n, accepted = k, accepted+more
 			}
 		}
-		if want := whole.at("choices/0/message/content"); content != want || n != 40 || accepted == 0 || accepted > whole.at("timings/draft_n_accepted").(float64) {
-			t.Errorf("%s: %v tokens, %v accepted of %v, text %q, want %q", path, n, accepted, whole.at("timings/draft_n_accepted"), content, want)
+		if want := whole.at("choices/0/message/content"); content != want || n != 40 || accepted == 0 || accepted >= n {
+			t.Errorf("%s: %v tokens, %v of them drafted, text %q, want %q", path, n, accepted, content, want)
 		}
 	}
 }
