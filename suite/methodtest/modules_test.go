@@ -17,7 +17,7 @@ import (
 func TestModuleTrunks(t *testing.T) {
 	l := newLab(t)
 	for _, m := range l.heads() {
-		if !slices.Contains([]string{"eagle", "eagle3", "mtp"}, m.Family) { // those that a Source drafts with by itself
+		if !slices.Contains([]string{"eagle", "fspad", "eagle3", "mtp"}, m.Family) { // those that a Source drafts with by itself
 			continue
 		}
 		t.Run(m.Family, func(t *testing.T) {

@@ -1,8 +1,9 @@
-// Package block drafts a block of tokens in one pass of a module that reads the target's stream at some places (DFlash, DFlare, DSpark, 2026).
+// Package block drafts a block of tokens in one pass of a module that reads the target's stream at some places (DFlash, DFlare, DSpark, P-EAGLE, 2026).
 //
 // The features of the text are the module's context. Behind it hangs the block, the text's last token and mask tokens, whose rows each give the logits of
 // one further token: a pass costs the same whether one draft is accepted or all. The rows know nothing of the drafts before them, so a tree is
-// the product of one list of candidates a depth. DSpark's modules add to a row's logits what the draft before it says, so its tree grows draft by draft.
+// the product of one list of candidates a depth. Those of P-EAGLE begin with the text's last row, which stays, and so
+// read the text and draft in one pass. DSpark's modules add to a row's logits what the draft before it says, so its tree grows draft by draft.
 package block
 
 import (
@@ -24,6 +25,7 @@ const (
 func init() {
 	register("dflash", "DFlash: a block of drafts in one pass over the target's stream, 2026", newProduct)
 	register("dflare", "DFlare: a block whose layers each weigh the places of the target's stream, 2026", newProduct)
+	register("peagle", "P-EAGLE: EAGLE-3's layers give a block of drafts in one pass, 2026", newProduct)
 	register("dspark", "DSpark: a block whose logits follow the drafts before them, 2026", newOrdered)
 }
 
