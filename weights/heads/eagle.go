@@ -47,11 +47,15 @@ func (b *builder) ends(n int) {
 	b.table(n)
 }
 
-// table leaves out a head's copy of the target's table of embeddings.
+// table leaves out a head's copy of the target's table of embeddings, or adds the head's own.
 func (b *builder) table(rows int) {
 	const name = "embed_tokens.weight"
 	if t, ok := b.Weights.Tensor(name); ok && rows > 0 && !slices.Equal(t.Shape, []int{rows, b.width}) {
 		b.Fail("%s: shape is %v; the vocabulary of %d and the width of %d ask for [%d %d]", name, t.Shape, rows, b.width, rows, b.width)
+	}
+	if b.ownTable {
+		b.take("token_embd.weight", name, rows, b.width)
+		return
 	}
 	why := "the target lends its own table"
 	if b.top.BoolOr("embed_requires_grad", false) {
