@@ -92,6 +92,11 @@ func TestRefused(t *testing.T) {
 		{"feature sampling without a matrix", "fspad", without("fc.mlp.up_proj.weight", "fc.fc.weight"), "tensors are missing: fc.fc.weight, fc.mlp.up_proj.weight"},
 		{"a last product of three widths", "fspad", with("layers.0.mlp.down_proj.weight", zeros("F32", 4, 192, 96)),
 			"layers.0.mlp.down_proj.weight: shape is [192 96]; the other tensors and the settings ask for [64 96]"},
+		{"windows", "peagle", func(h *head) {
+			h.Config["transformer_layer_config"].(map[string]any)["layer_types"] = []string{"full_attention", "sliding_attention"}
+		},
+			"layer_types has sliding_attention in config.json; windows of EAGLE-3's and P-EAGLE's layers are not supported"},
+		{"norms before fc", "peagle", set("fc_norm", true), "fc_norm is true in config.json; EAGLE-3 heads with it are not supported"},
 		{"no mask token", "peagle", without("mask_token_id"), "config.json: mask_token_id is missing"},
 		{"a mask token beyond", "peagle", set("mask_token_id", 80), "config.json: mask_token_id is 80; it must be an integer from 0 to 79"},
 		{"no state of mask rows", "peagle", without("mask_hidden"), "tensors are missing: mask_hidden"},

@@ -151,6 +151,7 @@ func TestVariants(t *testing.T) {
 				return !ok && key(f, "general.architecture") == "peagle"
 			}, ""},
 		{"P-EAGLE that lacks its embeddings", "peagle", nil, all(without("embed_tokens.weight"), set("embed_requires_grad", true)), nil, "and the file lacks them"},
+		{"P-EAGLE that would feed a normed state back", "peagle", nil, set("norm_output", true), nil, ""},
 		{"P-EAGLE of the target's embeddings", "peagle", nil, set("embed_requires_grad", false), nil, "embed_tokens.weight [80 64] is left out: the target lends its own table"},
 		{"P-EAGLE that does not say its drafts", "peagle", nil, set("speculators_config", map[string]any{}), func(f *gguf.File) bool { return key(f, "peagle.block_size") == "8" },
 			"config.json does not say how many tokens a pass drafts (speculative_tokens): 8 are assumed"},

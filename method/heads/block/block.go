@@ -23,21 +23,24 @@ const (
 )
 
 func init() {
-	register("dflash", "DFlash: a block of drafts in one pass over the target's stream, 2026", newProduct)
-	register("dflare", "DFlare: a block whose layers each weigh the places of the target's stream, 2026", newProduct)
-	register("peagle", "P-EAGLE: EAGLE-3's layers give a block of drafts in one pass, 2026", newProduct)
-	register("dspark", "DSpark: a block whose logits follow the drafts before them, 2026", newOrdered)
+	register("dflash", "DFlash: a block of drafts in one pass over the target's stream, 2026", unmeasured, newProduct)
+	register("dflare", "DFlare: a block whose layers each weigh the places of the target's stream, 2026", unmeasured, newProduct)
+	register("peagle", "P-EAGLE: EAGLE-3's layers give a block of drafts in one pass, 2026", "", newProduct)
+	register("dspark", "DSpark: a block whose logits follow the drafts before them, 2026", unmeasured, newOrdered)
 }
 
+// unmeasured is why automatic mode leaves a method out.
+const unmeasured = "it was not measured beside eagle3"
+
 // register adds a method that drafts with the modules of its name.
-func register(name, paper string, drafter func(m *block) method.Drafter) {
+func register(name, paper, notAuto string, drafter func(m *block) method.Drafter) {
 	opener := func(rows int) func(method.Env) (method.Method, error) {
 		return func(e method.Env) (method.Method, error) {
 			return &block{e.Module(name), rows, e.Vocabulary, drafter}, nil
 		}
 	}
 	method.Register(method.Info{
-		Name: name, Paper: paper, Kind: method.KindHeads, Grade: method.Exact, RunsRows: true, NotAuto: "it was not measured beside eagle3",
+		Name: name, Paper: paper, Kind: method.KindHeads, Grade: method.Exact, RunsRows: true, Auto: notAuto == "", NotAuto: notAuto,
 		Needs: "heads of the family " + name + " (--heads)", CheckNeeds: meets(name), Open: opener(usual),
 		WithOption: func(option string) (func(method.Env) (method.Method, error), string, error) {
 			n, err := rowsOf(option)
