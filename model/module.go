@@ -119,7 +119,7 @@ func OpenModule(f *gguf.File, pool *par.Pool, target Model, o Options) (Model, e
 			heads += t.Elems()
 		}
 	}
-	m.Info().Module.LayerCost = LayerCost(l.info.Params-heads, len(l.info.Layers), target.Info())
+	m.Info().Module.LayerCost = LayerCost(l.info.Params-l.info.IdleParams-heads, len(l.info.Layers), target.Info())
 	return m, nil
 }
 

@@ -29,7 +29,7 @@ func openPEagle(l *model.Loader) model.Model {
 	m.hidden = l.Vector("mask_hidden.weight", featureTaps*width)
 	m.embed, m.embedScale = m.lent.Embed, m.lent.EmbedScale
 	if l.Has("token_embd.weight") {
-		m.embed, m.embedScale = l.Matrix("token_embd.weight", m.info.Vocabulary, width), 1
+		m.embed, m.embedScale = l.LookupTable("token_embd.weight", m.info.Vocabulary, width), 1
 	}
 	return m
 }

@@ -107,6 +107,18 @@ func TestPEagleBlock(t *testing.T) {
 	}
 }
 
+// TestLayerCost: embeddings that a module has for itself are looked up, and cost its layers nothing.
+func TestLayerCost(t *testing.T) {
+	m := synthetic.Module{Family: "peagle", Taps: []int32{1, 2, 3}, Own: true}
+	without := func(kvs []gguf.KV, tensors []tensor.View) ([]gguf.KV, []tensor.View) {
+		return kvs, slices.DeleteFunc(tensors, func(v tensor.View) bool { return v.Name == "token_embd.weight" })
+	}
+	own, lent := openBlock(t, moduleFile(t, m, nil), 1), openBlock(t, moduleFile(t, m, without), 1)
+	if a, b := own.Model.Info().Module.LayerCost, lent.Model.Info().Module.LayerCost; a != b || a <= 0 {
+		t.Errorf("a layer of the module costs %v of the target's, and %v with the target's embeddings", a, b)
+	}
+}
+
 // TestBadDrafters: modules of FSPAD and P-EAGLE that lack something or contradict their target are refused by what is wrong.
 func TestBadDrafters(t *testing.T) {
 	set := func(key string, v gguf.Value) func([]gguf.KV, []tensor.View) ([]gguf.KV, []tensor.View) {
