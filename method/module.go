@@ -25,12 +25,13 @@ type Module struct {
 // hangs a path of rows without a feature: the text's last token and mask tokens. Each gives the logits of one token. The fields are those
 // of package model's type.
 type Block struct {
-	Size  int   // rows of a block, the text's last token among them
-	Mask  int32 // the mask token
-	Own   bool  // a row gives the logits of the token at its own place, so that the first row gives none; else of the one behind it
-	Sees  bool  // rows of a block see its later ones
-	Order bool  // the last layer is for rows of a token that run it alone and give what the token adds to the logits behind it
-	Trust int   // the place of their state that has, as a logit, how likely the next draft is to be accepted; 0: none
+	Size    int   // rows of a block, the text's last token among them
+	Mask    int32 // the mask token
+	Own     bool  // a row gives the logits of the token at its own place, so that the first row gives none; else of the one behind it
+	Follows bool  // the first row is the text's last one with a feature, which is kept; the others are mask tokens
+	Sees    bool  // rows of a block see its later ones
+	Order   bool  // the last layer is for rows of a token that run it alone and give what the token adds to the logits behind it
+	Trust   int   // the place of their state that has, as a logit, how likely the next draft is to be accepted; 0: none
 }
 
 // Wants lists the outputs of the target's rows that the module reads as features.

@@ -64,6 +64,8 @@ type ModuleBlock struct {
 	Mask int32 // the mask token
 	// Own says that a row gives the logits of the token at its own place, so that the first row gives none; else of the one behind it.
 	Own bool
+	// Follows says that the first row of a block is the text's last one with a feature, which is kept; the others are mask tokens.
+	Follows bool
 	// Sees says that rows of a block see its later ones.
 	Sees bool
 	// Order says that the last layer is for rows that run it alone: one of a token gives what it adds to the logits behind it. With the state of the block's row as
@@ -117,7 +119,7 @@ func OpenModule(f *gguf.File, pool *par.Pool, target Model, o Options) (Model, e
 			heads += t.Elems()
 		}
 	}
-	m.Info().Module.LayerCost = LayerCost(l.info.Params-heads, len(l.info.Layers), target.Info())
+	m.Info().Module.LayerCost = LayerCost(l.info.Params-l.info.IdleParams-heads, len(l.info.Layers), target.Info())
 	return m, nil
 }
 

@@ -41,6 +41,7 @@ class Head(nn.Module):
     """What heads have in common. c: the target's settings; target: its model, which is not trained; depth: the tokens that are drafted."""
 
     reads = ("final",)
+    rows = None  # of the depth at hand, where a head leaves some out in training: their numbers [n]
 
     def __init__(self, c, target, depth):
         super().__init__()
@@ -49,6 +50,10 @@ class Head(nn.Module):
 
     def head(self, states):
         return states @ self.lent[0].T
+
+    def feature(self, states):
+        """What is to be the target's state, of what forward returns."""
+        return states
 
     def folded(self, weight, first, end):
         """A matrix whose columns from first to end read scaled embeddings, as one that reads the embeddings themselves."""
@@ -194,15 +199,19 @@ class Eagle(Head):
         self.fc, self.layer = linear(2 * d, d, bias=True), Layer(c, d, c["kv"], ffn)
         self.fc.weight.data[:, d:] += torch.eye(d)
 
+    def inputs(self, e, f):
+        return self.fc(torch.cat((e, f), -1))
+
     def forward(self, batch, steps):
         f, past = batch.states["final"], []
         if self.training and self.noise:
             f = f + (torch.rand_like(f) - 0.5) * self.noise * f.pow(2).mean().sqrt()
         for k in range(steps):
             n = batch.rows(k)
-            x = self.fc(torch.cat((self.scale * batch.e[:, 1 + k:1 + k + n], f[:, :n]), -1))
-            f = self.layer(x, x, past)
-            yield f
+            x = self.inputs(self.scale * batch.e[:, 1 + k:1 + k + n], f[:, :n])
+            y = self.layer(x, x, past)
+            f = self.feature(y)
+            yield y
 
     def tensors(self):
         return {"fc.weight": self.folded(self.fc.weight, 0, self.c["dim"]), "fc.bias": self.fc.bias, **self.layer.tensors("layers.0.")}

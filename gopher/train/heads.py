@@ -3,10 +3,10 @@
 usage: heads.py KIND --target GGUF --states FILE --held FILE --out FOLDER --steps N | --minutes M [--seed 1] [--depth 4] [--threads N] ...
        heads.py surplus --target GGUF --states FILE --held FILE --steps N [--reads final]
 
-KIND is medusa, hydra, eagle, eagle3 or kangaroo (headnets.py). FILE is what `grove states` writes, --held of texts that are held out: with final, and with
+KIND is medusa, hydra, eagle, eagle3 or kangaroo (headnets.py), fspad (net_fspad.py) or peagle (net_peagle.py). FILE is what `grove states` writes, --held of texts that are held out: with final, and with
 the layers that the head reads. FOLDER gets model.safetensors and config.json by the names that the head's authors use, which `grove convert --heads`
 reads; the metadata has data, seed, steps, minutes and figures. What is learned is the target's distribution at each position (--labels tokens: the texts' own
-tokens): cross-entropy at depth k has the weight --decay^k. eagle learns the target's next state besides, by SmoothL1.
+tokens): cross-entropy at depth k has the weight --decay^k. eagle and fspad learn the target's next state besides, by SmoothL1.
 
 Figures, on the texts held out, behind the tokens that began them, for each depth: loss, the cross-entropy to the target's distribution, in nats; top1, the
 share of positions where both have the same likeliest token; overlap, the sum of the smaller of both probabilities, which is what a lossless
@@ -29,6 +29,8 @@ import torch.nn.functional as F
 
 import headnets
 import model
+import net_fspad
+import net_peagle
 import sample
 import tensors
 import train
@@ -39,6 +41,8 @@ KINDS = {
     "hydra": dict(ahead=4, decay=1.0, lr=1e-3, soft=1.0, regress=0.0),
     "eagle": dict(ahead=1, decay=1.0, lr=1e-3, soft=0.1, regress=1.0),
     "eagle3": dict(ahead=3, decay=0.8, lr=1e-3, soft=1.0, regress=0.0),
+    "fspad": dict(ahead=1, decay=1.0, lr=1e-3, soft=0.1, regress=1.0),
+    "peagle": dict(ahead=6, decay=0.8, lr=1e-3, soft=1.0, regress=0.0),
     "kangaroo": dict(ahead=1, decay=1.0, lr=1e-3, soft=1.0, regress=0.0),
 }
 PREFIX = sample.PREFIX  # tokens of a text that the target did not write
@@ -90,15 +94,16 @@ def loss(net, target, batch, a):
         p = lp.exp() if a.labels == "soft" else None
     total = 0.0
     for k, states in enumerate(net(batch, a.ahead)):
-        lq, on, to = net.head(states).log_softmax(-1), counts[:, 1 + k:], batch.states["final"][:, 1 + k:]
+        at = slice(1 + k, None) if net.rows is None else net.rows + 1 + k
+        lq, on, to = net.head(states).log_softmax(-1), counts[:, at], batch.states["final"][:, at]
         if p is not None:
-            each = -(p[:, 1 + k:] * lq).sum(-1)
+            each = -(p[:, at] * lq).sum(-1)
             value = (each * on).sum() / on.sum().clamp(min=1)
         else:
             value = F.nll_loss(lq[:, :-1].flatten(0, 1), batch.ids[:, 2 + k:].flatten())
         total = total + a.decay ** k * a.soft * value
         if a.regress:
-            total = total + a.decay ** k * a.regress * F.smooth_l1_loss(states, to)
+            total = total + a.decay ** k * a.regress * F.smooth_l1_loss(net.feature(states), to)
     return total
 
 
@@ -146,12 +151,14 @@ def build(a, target, states):
         return headnets.Medusa(c, target, a.depth)
     if a.kind == "hydra":
         return headnets.Hydra(c, target, a.depth)
-    if a.kind == "eagle":
-        net = headnets.Eagle(c, target, a.depth, a.ffn or c["ffn"])
+    if a.kind in ("eagle", "fspad"):
+        net = (headnets.Eagle if a.kind == "eagle" else net_fspad.Fspad)(c, target, a.depth, a.ffn or c["ffn"])
         net.noise = a.noise
         return net
     if a.kind == "eagle3":
         return headnets.Eagle3(c, target, a.depth, a.ffn or c["ffn"], a.taps, frequent(states, a.tokens, c["vocab"]))
+    if a.kind == "peagle":
+        return net_peagle.PEagle(c, target, a.depth, a.ffn or c["ffn"], a.taps, a.layers, a.ahead, c["vocab"] - 1)
     return headnets.Kangaroo(c, target, a.depth, a.exit)
 
 
@@ -243,11 +250,12 @@ def parser():
         p.add_argument("--" + name, type=train.positive)
     p.add_argument("--regress", type=float, help="weight of SmoothL1 between the head's states and the target's")
     p.add_argument("--weight-decay", type=float, default=0.0)
-    p.add_argument("--noise", type=train.share, default=0.2, help="eagle: width of the noise on states, as a share of their size")
+    p.add_argument("--noise", type=train.share, default=0.2, help="eagle, fspad: width of the noise on states, as a share of their size")
     p.add_argument("--labels", choices=("soft", "tokens"), default="soft")
-    p.add_argument("--ffn", type=train.count, help="eagle, eagle3: width of the feed-forward part; without it, the target's")
-    p.add_argument("--taps", type=train.numbers, default=[1, 2, 3], help="eagle3: the streams that it reads, each behind so many layers")
+    p.add_argument("--ffn", type=train.count, help="eagle, eagle3, fspad, peagle: width of the feed-forward part; without it, the target's")
+    p.add_argument("--taps", type=train.numbers, default=[1, 2, 3], help="eagle3, peagle: the streams that it reads, each behind so many layers")
     p.add_argument("--tokens", type=train.count, help="eagle3: drafts so many tokens alone, the most frequent, by an output matrix of its own")
+    p.add_argument("--layers", type=train.count, default=2, help="peagle: its layers")
     p.add_argument("--exit", type=train.count, default=1, help="kangaroo: layers of the target before the adapter")
     p.add_argument("--reads", default="final", help="surplus: the state that is measured, final or layer.K")
     return p
@@ -265,17 +273,21 @@ def main(args=None):
         a.ahead = 1
     elif not a.out:
         p.error("--out names the folder of the head")
-    if a.kind == "eagle3" and len(a.taps) != 3:
-        p.error(f"--taps are {a.taps}; eagle3 reads three streams")
+    taps = a.kind in ("eagle3", "peagle")
+    if taps and len(a.taps) != 3:
+        p.error(f"--taps are {a.taps}; {a.kind} reads three streams")
+    if a.kind == "peagle" and a.labels != "soft":
+        p.error("--labels are tokens; peagle, which leaves rows out, learns distributions")
     if a.threads:
         torch.set_num_threads(a.threads)
     a.name = a.name or os.path.basename(a.target).split(".")[0]
     target, _ = model.load(a.target)
     target.eval().requires_grad_(False)
-    layer = max(a.taps) if a.kind == "eagle3" else a.exit if a.kind == "kangaroo" else 0
+    layer = max(a.taps) if taps else a.exit if a.kind == "kangaroo" else 0
     if layer > target.c["layers"]:
         p.error(f"a stream behind {layer} layers; the target has {target.c['layers']}")
-    reads = {"eagle3": tuple(f"layer.{k}" for k in a.taps), "kangaroo": (f"layer.{a.exit}",), "surplus": (a.reads,)}.get(a.kind, ())
+    streams = tuple(f"layer.{k}" for k in a.taps)
+    reads = {"eagle3": streams, "peagle": streams, "kangaroo": (f"layer.{a.exit}",), "surplus": (a.reads,)}.get(a.kind, ())
     states, held = (States(path, a.length, reads, target) for path in (a.states, a.held))
     if a.kind == "surplus":
         out = surplus(a, target, states, held)

@@ -37,7 +37,7 @@ var SmallHead = HeadShape{Width: 64, Heads: 4, Keys: 2, Inner: 96, Vocab: 80, Dr
 
 // HeadFamilies are the layouts that [NewHead] makes.
 func HeadFamilies() []string {
-	return []string{"medusa", "medusa-old", "hydra", "hydra++", "eagle", "eagle3", "eagle3-speculators", "kangaroo"}
+	return []string{"medusa", "medusa-old", "hydra", "hydra++", "eagle", "eagle3", "eagle3-speculators", "fspad", "kangaroo", "peagle"}
 }
 
 // NewHead makes a head of random weights in the layout of that name.
@@ -50,13 +50,11 @@ func NewHead(layout string, s HeadShape) *Head {
 		w.medusa(layout == "medusa-old")
 	case "hydra", "hydra++":
 		w.hydra(layout == "hydra++")
-	case "eagle":
-		w.llama(w.Config)
-		w.floats("fc.weight", s.Width, 2*s.Width)
-		w.floats("fc.bias", s.Width)
-		w.layer("layers.0.", s.Width)
-		w.floats("layers.0.post_attention_layernorm.weight", s.Width)
-		w.floats("embed_tokens.weight", s.Vocab, s.Width)
+	case "eagle", "fspad":
+		w.eagle(layout == "fspad")
+	case "peagle":
+		w.eagle3(true)
+		w.peagle()
 	case "eagle3", "eagle3-speculators":
 		w.eagle3(layout == "eagle3-speculators")
 	case "kangaroo":
@@ -123,6 +121,11 @@ func (w *headWriter) attention(root string, in int) {
 // layer adds the attention, whose products have in inputs, and the feed-forward part of a layer, without norms.
 func (w *headWriter) layer(root string, in int) {
 	w.attention(root+"self_attn.", in)
+	w.feed(root)
+}
+
+// feed adds a gated feed-forward part without a norm.
+func (w *headWriter) feed(root string) {
 	w.floats(root+"mlp.gate_proj.weight", w.Inner, w.Width)
 	w.floats(root+"mlp.up_proj.weight", w.Inner, w.Width)
 	w.floats(root+"mlp.down_proj.weight", w.Width, w.Inner)
@@ -171,6 +174,35 @@ func (w *headWriter) hydra(prefix bool) {
 		}
 		w.linear(fmt.Sprintf("hydra_lm_head.%d%s", k, output), w.Vocab, w.Width)
 	}
+}
+
+// eagle is EAGLE, or FSPAD.
+func (w *headWriter) eagle(fspad bool) {
+	w.llama(w.Config)
+	w.layer("layers.0.", w.Width)
+	w.floats("layers.0.post_attention_layernorm.weight", w.Width)
+	w.floats("embed_tokens.weight", w.Vocab, w.Width)
+	if !fspad {
+		w.linear("fc", w.Width, 2*w.Width)
+		return
+	}
+	w.floats("layers.0.mlp.down_proj.weight", 2*w.Width, w.Inner)
+	w.linear("fc.fc", w.Width, 2*w.Width)
+	w.floats("fc.post_attention_layernorm.weight", w.Width)
+	w.feed("fc.")
+}
+
+// peagle makes a head of EAGLE-3, by the speculators library, one of P-EAGLE of two layers.
+func (w *headWriter) peagle() {
+	w.Config["speculators_model_type"], w.Config["mask_token_id"], w.Config["norm_before_residual"] = "peagle", 7, false
+	w.Config["speculators_config"].(map[string]any)["default_proposal_method"] = "greedy"
+	w.Config["speculators_config"].(map[string]any)["proposal_methods"] = []map[string]any{{"proposal_type": "greedy", "speculative_tokens": 6}}
+	w.Config["transformer_layer_config"].(map[string]any)["num_hidden_layers"] = 2
+	w.layer("layers.1.", w.Width)
+	w.floats("layers.1.input_layernorm.weight", w.Width)
+	w.floats("layers.1.post_attention_layernorm.weight", w.Width)
+	w.floats("mask_hidden", 1, 1, 3*w.Width)
+	w.floats("embed_tokens.weight", w.Vocab, w.Width)
 }
 
 func (w *headWriter) eagle3(speculators bool) {

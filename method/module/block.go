@@ -25,11 +25,14 @@ func (p *Block) Most() int { return p.most }
 
 // Depths implements [Ranked]: it runs a block, depth drafts at most. The block is dropped: its results are valid until rows grow again. Its rows depend on the masks that they saw, so none is kept.
 func (p *Block) Depths(ctx context.Context, depth int) (first, drafts int, err error) {
+	of := p.module.Block
+	if of.Follows {
+		return p.follows(ctx, depth)
+	}
 	ok, err := p.Source.Root(ctx)
 	if !ok || err != nil {
 		return 0, 0, err
 	}
-	of := p.module.Block
 	if of.Own {
 		first = 1
 	}
@@ -57,4 +60,17 @@ func (p *Block) Depths(ctx context.Context, depth int) (first, drafts int, err e
 		return 0, 0, err
 	}
 	return first, n - first, p.Trunk.Drop()
+}
+
+// follows is Depths of a module whose block begins with the text's last row: one pass reads what is new of the text and gives all drafts.
+func (p *Block) follows(ctx context.Context, depth int) (first, drafts int, err error) {
+	masks := min(p.most, depth, p.Size.Rows, p.Size.Context/2, p.Size.MostLive()) - 1
+	p.behind = p.behind[:0]
+	for range masks {
+		p.behind = append(p.behind, method.Row{Row: forest.Row{ID: token.ID(p.module.Block.Mask), Want: forest.Want{Logits: true}}})
+	}
+	if ok, err := p.Source.Root(ctx); !ok || err != nil {
+		return 0, 0, err
+	}
+	return 0, 1 + len(p.behind), p.Trunk.Drop()
 }

@@ -38,10 +38,11 @@ type Source struct {
 	given    func(i int) []float32 // if it is not nil, the feature of the i-th row of a pass of drafts, in place of what its parent's gave
 
 	rows   []method.Row
-	offset int       // place of Logits(0) in the last pass
-	places []int     // by place in the tree: in Live
-	keep   int       // tokens of the vocabulary that are drafted
-	dense  []float32 // the logits of a row by the target's tokens, where the module drafts some of these
+	behind []method.Row // mask rows that run behind the text's last row, in its pass
+	offset int          // place of Logits(0) in the last pass
+	places []int        // by place in the tree: in Live
+	keep   int          // tokens of the vocabulary that are drafted
+	dense  []float32    // the logits of a row by the target's tokens, where the module drafts some of these
 }
 
 // NewSource returns a source of a module for a target's vocabulary. Its sequence is opened by the first round for which a slot is free.
@@ -56,8 +57,8 @@ func NewSource(m *method.Module, vocabulary int) *Source {
 
 // want lists what a row that is drafted behind gives. Behind a module's context hang blocks, which give all that is wanted.
 func (s *Source) want() forest.Want {
-	if s.module.Block != nil {
-		return forest.Want{}
+	if b := s.module.Block; b != nil {
+		return forest.Want{Logits: b.Follows}
 	}
 	w := forest.Want{Logits: true, State: s.module.FeedsState}
 	if !s.module.FeedsState {
@@ -137,7 +138,7 @@ func (s *Source) Root(ctx context.Context) (bool, error) {
 	if ok, err := s.fresh(); !ok {
 		return false, err
 	}
-	if s.known+n > s.Size.Context {
+	if s.known+n+len(s.behind) > s.Size.Context {
 		if err := s.keepLast(min(n, (s.Size.Context+1)/2)); err != nil {
 			return false, err
 		}
@@ -167,14 +168,21 @@ func (s *Source) follow(ctx context.Context, ids []token.ID) error {
 	features := s.features
 	for len(ids) > 0 {
 		n := min(len(ids), s.Size.Rows)
-		s.rows = s.rows[:0]
+		if n == len(ids) {
+			n = min(n, s.Size.Rows-len(s.behind))
+		}
+		s.rows, s.offset = s.rows[:0], n-1
 		for i := range n {
 			s.rows = append(s.rows, method.Row{Row: forest.Row{ID: ids[i], Vector: features[i*s.width:][:s.width], Transient: i < n-1}, After: i})
 		}
 		if n == len(ids) {
 			s.rows[n-1].Want = s.Like.Want
+			for i, row := range s.behind {
+				row.After = n + i
+				s.rows = append(s.rows, row)
+			}
 		}
-		if err := s.extend(ctx); err != nil {
+		if err := s.extend(ctx, n); err != nil {
 			s.features = append(s.features[:0], features...)
 			return err
 		}
@@ -183,7 +191,6 @@ func (s *Source) follow(ctx context.Context, ids []token.ID) error {
 	if s.features = s.features[:0]; cap(s.features) > method.MaxLive*s.width {
 		s.features = nil // a prompt's
 	}
-	s.offset = len(s.rows) - 1
 	if s.module.Block == nil {
 		s.keepOwn(1)
 	}
@@ -202,12 +209,12 @@ func (s *Source) Result(i int) *method.Result { return s.Rows.Result(s.offset + 
 // State implements [grow.LogitSource].
 func (s *Source) State(i int) []float32 { return s.Result(i).State }
 
-// extend runs rows and commits them.
-func (s *Source) extend(ctx context.Context) error {
-	if err := s.Grow(ctx, s.rows); err != nil {
+// extend runs rows and commits the first n.
+func (s *Source) extend(ctx context.Context, n int) error {
+	if err := s.Rows.Grow(ctx, s.rows); err != nil {
 		return errors.Join(err, s.branch.Drop())
 	}
-	return s.branch.Commit(s.Result(len(s.rows) - 1).Node)
+	return s.branch.Commit(s.Rows.Result(n - 1).Node)
 }
 
 // keepOwn keeps what the last n rows gave, as the features of drafts behind them.

@@ -36,15 +36,21 @@ type moduleLayer struct {
 }
 
 func openEagle(l *model.Loader) model.Model {
-	s := l.ModuleHyperparameters(l.Count("block_count", 1, maxLayers), true)
-	m := &eagle{info: l.Info(), hp: s, lent: l.Lent(), join: l.Projection("fc", s.Width, 2*s.Width)}
+	m := &eagle{}
+	m.open(l, maxLayers)
 	m.info.Module = &model.Module{Family: "eagle", FeedsState: true}
+	return m
+}
+
+// open loads a module of so many layers at most.
+func (m *eagle) open(l *model.Loader, most int) {
+	s := l.ModuleHyperparameters(l.Count("block_count", 1, most), true)
+	*m = eagle{info: l.Info(), hp: s, lent: l.Lent(), join: l.Projection("fc", s.Width, 2*s.Width)}
 	rope := l.Rope(s, l.BoolOr("rope.neox", true))
 	for i := 0; i < s.Layers && l.OK(); i++ {
 		m.layers = append(m.layers, openLayer(l, s, i, s.Width, rope))
 	}
 	m.norm, m.own = l.VectorIf("output_norm.weight", s.Width), ownHead(l, s, nil)
-	return m
 }
 
 // openLayer loads layer i, which attends by rows of width values.
@@ -113,10 +119,13 @@ func (d *moduleLayer) feed(x *compute.Exec, stream compute.Buf, eps float32) com
 
 // headOf ends a step: a norm, where there is one, and the module's own head or the target's.
 func headOf(x *compute.Exec, lent *model.Lent, norm compute.Vector, own *compute.Projection, eps float32) {
-	h, ok := x.Outputs()
-	if !ok {
-		return
+	if h, ok := x.Outputs(); ok {
+		logitsOf(x, h, lent, norm, own, eps)
 	}
+}
+
+// logitsOf is headOf for the states of the rows of outputs.
+func logitsOf(x *compute.Exec, h compute.Buf, lent *model.Lent, norm compute.Vector, own *compute.Projection, eps float32) {
 	if norm.Len() > 0 {
 		h = x.RMSNorm(h, norm, eps)
 	}
@@ -139,8 +148,15 @@ type eagle3 struct {
 const featureTaps = 3
 
 func openEagle3(l *model.Loader) model.Model {
+	m := &eagle3{}
+	m.open(l)
+	return m
+}
+
+// open loads the module.
+func (m *eagle3) open(l *model.Loader) {
 	s := l.ModuleHyperparameters(l.Count("block_count", 1, maxLayers), true)
-	m := &eagle3{eagle: eagle{info: l.Info(), hp: s, lent: l.Lent(), join: l.Projection("fc", s.Width, featureTaps*s.Width)}}
+	*m = eagle3{eagle: eagle{info: l.Info(), hp: s, lent: l.Lent(), join: l.Projection("fc", s.Width, featureTaps*s.Width)}}
 	m.normed = l.BoolOr("norm_before_residual", false)
 	layers := len(l.Target().Layers)
 	taps := readTaps(l, featureTaps, []int{2, layers / 2, layers - 3})
@@ -153,13 +169,17 @@ func openEagle3(l *model.Loader) model.Model {
 		m.layers, width = append(m.layers, openLayer(l, s, i, width, rope)), s.Width
 	}
 	m.norm, m.own = l.Vector("output_norm.weight", s.Width), ownHead(l, s, vocabulary)
-	return m
 }
 
 // Forward implements [model.Model].
 func (m *eagle3) Forward(x *compute.Exec) {
-	width, eps := m.info.Width, m.hp.Eps
-	x.EmbedPairs(m.lent.Embed, m.lent.EmbedScale, featureTaps*width, 0)
+	x.EmbedPairs(m.lent.Embed, m.lent.EmbedScale, featureTaps*m.info.Width, 0)
+	m.layersOf(x)
+}
+
+// layersOf runs the layers and the head behind what rows carry.
+func (m *eagle3) layersOf(x *compute.Exec) {
+	eps := m.hp.Eps
 	for i := range m.layers {
 		stream, ok := x.Enter(i)
 		switch {

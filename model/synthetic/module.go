@@ -17,13 +17,13 @@ type Module struct {
 	Type       tensor.Type
 	Seed       uint64
 	Heads      int     // medusa, hydra; 0: 3
-	Blocks     int     // residual blocks of a head; clover: layers, 0: 1
-	Own        bool    // heads, or the module, have outputs of their own
+	Blocks     int     // residual blocks of a head; clover, peagle: layers, 0: 1
+	Own        bool    // heads, or the module, have outputs of their own; peagle: embeddings too
 	Prefix     bool    // hydra: a layer reads the states of the text first
 	Vocabulary []int32 // the tokens that it drafts, of a module with an output of its own; nil: all
-	Taps       []int32 // eagle3; nil: those of the default
+	Taps       []int32 // eagle3, peagle; nil: those of the default
 	Exit       int     // kangaroo: the target's layers behind which it reads; 0: 1
-	Block      int     // dflash, dflare, dspark: rows of a block; 0: 5
+	Block      int     // dflash, dflare, dspark, peagle: rows of a block; 0: 5
 	Causal     bool    // its rows see earlier ones alone
 	Anchor     bool    // its rows draft the token behind them
 	Rank       int     // dspark: of the matrices by which a draft adds to the logits behind it; 0: there are none
@@ -40,7 +40,7 @@ func (m Module) Parts() ([]gguf.KV, []tensor.View, error) {
 	switch m.Family {
 	case "medusa", "hydra":
 		m.heads(&b)
-	case "eagle", "eagle3":
+	case "eagle", "eagle3", "fspad", "peagle":
 		m.eagle(&b)
 	case "dflash", "dflare", "dspark":
 		m.block(&b)
@@ -89,7 +89,7 @@ func (m Module) projections(b *builder, prefix string, width int) {
 	b.matrix(prefix+"attn_k.weight", s.KVHeads*s.KeySize, width)
 	b.matrix(prefix+"attn_v.weight", s.KVHeads*s.KeySize, width)
 	b.matrix(prefix+"attn_output.weight", s.Width, s.Heads*s.KeySize)
-	if m.Family != "eagle" {
+	if m.Family != "eagle" && m.Family != "fspad" {
 		b.vector(prefix+"attn_norm.weight", s.Width)
 	}
 }
@@ -195,20 +195,41 @@ func (m Module) clover(b *builder) {
 	}
 }
 
-// eagle adds the module of EAGLE, or of EAGLE-3.
+// eagle adds the module of EAGLE, FSPAD, EAGLE-3 or P-EAGLE, whose mask token is the last one.
 func (m Module) eagle(b *builder) {
 	s := m.Target
-	m.count(b, "block_count", 1)
-	if m.Family == "eagle" {
+	layers := 1
+	if m.Family == "peagle" {
+		layers = max(1, m.Blocks)
+	}
+	m.count(b, "block_count", layers)
+	switch m.Family {
+	case "fspad":
+		m.feed(b, "fc.")
+		b.matrix("blk.0.ffn_down_logits.weight", s.Width, s.FFN)
+		fallthrough
+	case "eagle":
 		b.linear("fc", s.Width, 2*s.Width)
 		m.attention(b, "blk.0.", s.Width)
-	} else {
+	default:
 		b.matrix("fc.weight", s.Width, 3*s.Width)
 		b.vector("blk.0.embd_norm.weight", s.Width)
 		m.attention(b, "blk.0.", 2*s.Width)
 		b.vector("output_norm.weight", s.Width)
 	}
 	m.feed(b, "blk.0.")
+	for i := 1; i < layers; i++ {
+		m.projections(b, fmt.Sprintf("blk.%d.", i), s.Width)
+		m.feed(b, fmt.Sprintf("blk.%d.", i))
+	}
+	if m.Family == "peagle" {
+		m.count(b, "block_size", cmp.Or(m.Block, 5))
+		m.count(b, "mask_token_id", s.Vocab-1)
+		b.vector("mask_hidden.weight", 3*s.Width)
+		if m.Own {
+			b.matrix("token_embd.weight", s.Vocab, s.Width)
+		}
+	}
 	out := s.Vocab
 	if m.Vocabulary != nil {
 		b.metadata = append(b.metadata, gguf.KV{Key: m.Family + ".draft_vocabulary", Value: gguf.ArrayOf(m.Vocabulary)})

@@ -88,6 +88,7 @@ func (l *lab) openModules() (all []model.Model) {
 		{Family: "eagle3", Taps: []int32{1, 2, 3}, Own: true}, {Family: "kangaroo"}, {Family: "ppd"},
 		{Family: "dflash", Taps: []int32{2, 3}, Own: true}, {Family: "dflare", Taps: []int32{4, 1}, Anchor: true},
 		{Family: "dspark", Taps: []int32{1}, Anchor: true, Own: true, Rank: info.Width / 2},
+		{Family: "fspad"}, {Family: "peagle", Taps: []int32{1, 2, 3}, Own: true, Blocks: 2},
 	} {
 		m.Target, m.Seed = of, 5
 		metadata, tensors, err := m.Parts()
@@ -108,7 +109,7 @@ func (l *lab) openModules() (all []model.Model) {
 
 // teach makes a module prefer what the target prefers. Medusa's heads read the state of the token before the last one. Hydra's pass the embedding of the
 // last token on, EAGLE's that of the token, of which the target's head prefers the successor.
-// EAGLE-3's passes the features on, which are those of the token before: its own head prefers the successor's successor.
+// EAGLE-3's, and the first row of P-EAGLE's, pass the features on, which are those of the token before: its own head prefers the successor's successor.
 // DFlash's mask tokens are zeros, and so is its context: they read the text's last token alone. DFlare's first row passes the embedding on.
 // DSpark's matrices prefer the successor of each draft.
 func (l *lab) teach(family string, tensors []tensor.View, width int) {
@@ -139,7 +140,7 @@ func (l *lab) teach(family string, tensors []tensor.View, width int) {
 		put("mix.attn_v.weight", identities(width, 10))
 		put("first.weight", identities(width, 1))
 		put("next.weight", identities(width, 0, 1))
-	case "eagle":
+	case "eagle", "fspad":
 		put("fc.weight", identities(width, 1, 0))
 	case "ppd": // a vector does not know the token before it: each is the sum of a period's tokens, whose successors are the candidates
 		in, _ := periodic(width)
@@ -150,7 +151,7 @@ func (l *lab) teach(family string, tensors []tensor.View, width int) {
 			}
 		}
 		put("prompt.weight", slices.Concat(sum, sum, sum))
-	case "eagle3":
+	case "eagle3", "peagle":
 		put("fc.weight", identities(width, 1, 1, 1))
 		put("output.weight", ahead(width, 2))
 	case "dflash":

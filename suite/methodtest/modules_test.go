@@ -17,7 +17,7 @@ import (
 func TestModuleTrunks(t *testing.T) {
 	l := newLab(t)
 	for _, m := range l.heads() {
-		if !slices.Contains([]string{"eagle", "eagle3", "mtp"}, m.Family) { // those that a Source drafts with by itself
+		if !slices.Contains([]string{"eagle", "fspad", "eagle3", "mtp"}, m.Family) { // those that a Source drafts with by itself
 			continue
 		}
 		t.Run(m.Family, func(t *testing.T) {
@@ -60,6 +60,65 @@ func TestModuleTrunks(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestBlockTrunks is TestModuleTrunks of modules that draft blocks: in rounds, the logits of all depths are those of a module that has read the text in one go.
+func TestBlockTrunks(t *testing.T) {
+	l := newLab(t)
+	for _, m := range l.heads() {
+		if m.Block == nil || m.Block.Order {
+			continue
+		}
+		t.Run(m.Family, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(4, 4))
+			ids := make([]token.ID, 120)
+			features := make([]method.RowResult, len(ids))
+			for i := range ids {
+				ids[i] = token.ID(rng.IntN(vocabulary))
+				features[i] = feature(rng, m, ids[i], i)
+			}
+			rounds, h, told := module.NewBlock(m, 8, vocabulary), &method.History{}, 0
+			h.Begin(ids[:40], 40)
+			if err := rounds.Begin(h); err != nil {
+				t.Fatal(err)
+			}
+			for n := 41; n < len(ids); n += 1 + rng.IntN(5) {
+				h.Extend(ids[:n])
+				fresh, other := module.NewBlock(m, 8, vocabulary), &method.History{}
+				other.Begin(ids[:n], n)
+				for _, err := range []error{
+					rounds.Committed(method.Update{Rows: features[told : n-1]}), fresh.Begin(other), fresh.Committed(method.Update{Rows: features[:n-1]}),
+				} {
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+				told = n - 1
+				if want, got := depths(t, &fresh), depths(t, &rounds); len(want) < 4 || !slices.EqualFunc(got, want, slices.Equal) {
+					t.Fatalf("logits behind %d tokens are others, of %d depths", n, len(want))
+				}
+				if err := fresh.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := rounds.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// depths returns the logits of each depth behind the text.
+func depths(t *testing.T, b *module.Block) (all [][]float32) {
+	t.Helper()
+	first, n, err := b.Depths(t.Context(), 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		all = append(all, slices.Clone(b.Logits(first+i)))
+	}
+	return all
 }
 
 // feature is a row of the target that gives the feature of a token.

@@ -32,6 +32,12 @@ var moduleCases = map[string]moduleCase{
 	"eagle3":                      {Spec{Arch: "llama", Layers: 8}, synthetic.Module{Family: "eagle3"}},
 	"eagle3, a head of its own":   {Spec{Arch: "llama", Layers: 8}, synthetic.Module{Family: "eagle3", Own: true}},
 	"eagle3, some tokens":         {Spec{Arch: "llama", Layers: 4}, synthetic.Module{Family: "eagle3", Own: true, Vocabulary: someTokens, Taps: []int32{4, 1, 2}}},
+	"fspad":                       {Spec{Arch: "llama"}, synthetic.Module{Family: "fspad"}},
+	"fspad, scales and a softcap": {Spec{Arch: "gemma2"}, synthetic.Module{Family: "fspad"}},
+	"fspad, a head of its own":    {Spec{Arch: "llama"}, synthetic.Module{Family: "fspad", Own: true}},
+	"peagle":                      {Spec{Arch: "llama", Layers: 8}, synthetic.Module{Family: "peagle"}},
+	"peagle, three layers":        {Spec{Arch: "llama", Layers: 4}, synthetic.Module{Family: "peagle", Blocks: 3, Own: true, Taps: []int32{1, 2, 3}}},
+	"peagle, some tokens":         {Spec{Arch: "gemma2", Layers: 4}, synthetic.Module{Family: "peagle", Blocks: 2, Own: true, Vocabulary: someTokens, Taps: []int32{4, 1, 2}}},
 	"kangaroo":                    {Spec{Arch: "llama", Layers: 4}, synthetic.Module{Family: "kangaroo", Exit: 2}},
 	"predictor, deepseek2":        {predicting["deepseek2"], synthetic.Module{}},
 	"predictor, mimo2":            {predicting["mimo2"], synthetic.Module{}},
@@ -104,7 +110,7 @@ func (u *moduleUnderTest) features(ids []token.ID) (out []Bits) {
 }
 
 // pairs runs a path of pairs behind the trunk of a sequence, in steps of at most chunk rows, and returns the logits behind each. Where features end, each row
-// reads what the row before it gave.
+// reads what the row before it gave, or, of a block, has no vector.
 func (r *Runner) pairs(s forest.Seq, ids []token.ID, features []Bits, chunk int) (out []Bits) {
 	r.tb.Helper()
 	features = slices.Clone(features)
@@ -135,9 +141,10 @@ func (r *Runner) pair(s forest.Seq, parent forest.Node, id token.ID, feature Bit
 func (r *Runner) gives(i int) Bits {
 	if got := r.Exec.Result(i); r.Model.Info().Module.FeedsState {
 		return slices.Clone(got.State)
-	} else {
+	} else if r.Model.Info().Module.Block == nil {
 		return slices.Clone(got.Hidden[0])
 	}
+	return nil
 }
 
 // TestModuleOracle compares modules with the oracle, over 40 pairs of the target's features and 6 of their own.
@@ -165,6 +172,11 @@ func compareModule(t *testing.T, u *moduleUnderTest, weights tensor.Type) {
 			}
 		}
 		pairs = append(pairs, p)
+	}
+	if b := u.module.Info().Module.Block; b != nil { // the rows behind the text's are of the mask token
+		for i := known; i < len(pairs); i++ {
+			pairs[i].ID, ids[1+i] = int(b.Mask), token.ID(b.Mask)
+		}
 	}
 	var want [][]float64
 	if u.ofPart != nil {

@@ -26,9 +26,10 @@ type builder struct {
 	used    map[string]bool
 	missing []string
 
-	width, vocab      int // of the target; vocab 0: nothing says it
-	heads, keys, size int // of attention
-	inner             int // of feed-forward parts; 0: not known yet
+	width, vocab      int  // of the target; vocab 0: nothing says it
+	heads, keys, size int  // of attention
+	inner             int  // of feed-forward parts; 0: not known yet
+	ownTable          bool // the head has embeddings of its own
 }
 
 const (
@@ -66,10 +67,17 @@ func (b *builder) Fail(format string, args ...any) {
 // take adds a tensor of the file under its name of GGUF. Vectors become float32. One that is missing is kept for the message that names
 // all; another shape is refused.
 func (b *builder) take(to, from string, shape ...int) {
+	if b.check(from, shape...) {
+		b.Copy(to, from, shape...)
+	}
+}
+
+// check reports whether a tensor of the file is there, of a shape, and nothing has failed, as [builder.take] does.
+func (b *builder) check(from string, shape ...int) bool {
 	t, ok := b.Weights.Tensor(from)
 	if !ok {
 		b.missing = append(b.missing, from)
-		return
+		return false
 	}
 	b.used[from] = true
 	_, float := safetensors.FloatTypes[t.Type]
@@ -80,9 +88,8 @@ func (b *builder) take(to, from string, shape ...int) {
 		b.Fail("%s: type is %s; it must be F32, F16 or BF16", tensor.Label(from), t.Type)
 	case len(shape) > 0 && slices.Min(shape) < 1:
 		b.Fail("%s: shape is %v; a tensor of a head has values", tensor.Label(from), t.Shape)
-	case b.OK():
-		b.Copy(to, from, shape...)
 	}
+	return b.OK()
 }
 
 // takeIf is take for a tensor that may be missing, and reports whether it is there.

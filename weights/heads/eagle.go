@@ -47,11 +47,15 @@ func (b *builder) ends(n int) {
 	b.table(n)
 }
 
-// table leaves out a head's copy of the target's table of embeddings.
+// table leaves out a head's copy of the target's table of embeddings, or adds the head's own.
 func (b *builder) table(rows int) {
 	const name = "embed_tokens.weight"
 	if t, ok := b.Weights.Tensor(name); ok && rows > 0 && !slices.Equal(t.Shape, []int{rows, b.width}) {
 		b.Fail("%s: shape is %v; the vocabulary of %d and the width of %d ask for [%d %d]", name, t.Shape, rows, b.width, rows, b.width)
+	}
+	if b.ownTable {
+		b.take("token_embd.weight", name, rows, b.width)
+		return
 	}
 	why := "the target lends its own table"
 	if b.top.BoolOr("embed_requires_grad", false) {
@@ -100,9 +104,13 @@ func eagle3(b *builder) {
 // eagle3Settings adds the settings of EAGLE-3 alone, and refuses those that change what the layer computes.
 func (b *builder) eagle3Settings() {
 	for _, key := range []string{"norm_before_fc", "fc_norm", "norm_output"} {
-		if b.top.BoolOr(key, false) {
+		if b.top.BoolOr(key, false) && (b.Arch != "peagle" || key != "norm_output") { // P-EAGLE's rows feed nothing back
 			b.Fail("%s is true in config.json; EAGLE-3 heads with it are not supported", key)
 		}
+	}
+	var types []string
+	if b.Config.Value("layer_types", &types, "an array of text"); slices.Contains(types, "sliding_attention") {
+		b.Fail("layer_types has sliding_attention in config.json; windows of EAGLE-3's and P-EAGLE's layers are not supported")
 	}
 	const plain, long = "aux_hidden_state_layer_ids", "eagle_aux_hidden_state_layer_ids"
 	c := b.top

@@ -83,11 +83,28 @@ func TestRefused(t *testing.T) {
 		{"Hydra of earlier states", "hydra", set("hidden_state_offset", 2), "hidden_state_offset is 2 in config.json; grove's Hydra heads read the state after the final norm, 0"},
 		{"norm before fc", "eagle3-speculators", set("norm_before_fc", true), "norm_before_fc is true in config.json; EAGLE-3 heads with it are not supported"},
 		{"normed output", "eagle3-speculators", set("norm_output", true), "norm_output is true in config.json; EAGLE-3 heads with it are not supported"},
-		{"speculators of another kind", "eagle3-speculators", set("speculators_model_type", "eagle"), `speculators_model_type is "eagle" in config.json; eagle3 is supported`},
+		{"speculators of another kind", "eagle3-speculators", set("speculators_model_type", "eagle"), `speculators_model_type is "eagle" in config.json; eagle3 and peagle are supported`},
 		{"two taps", "eagle3-speculators", set("eagle_aux_hidden_state_layer_ids", []int{1, 2}),
 			"config.json: eagle_aux_hidden_state_layer_ids is [1 2]; EAGLE-3 reads the states before 3 layers, each from 0 to 4096, no two the same"},
 		{"a tap twice", "eagle3", set("eagle_config", map[string]any{"eagle_aux_hidden_state_layer_ids": []int{1, 1, 2}}),
 			"config.json: eagle_config.eagle_aux_hidden_state_layer_ids is [1 1 2]; EAGLE-3 reads the states before 3 layers, each from 0 to 4096, no two the same"},
+		{"FSPAD of two layers", "fspad", set("num_hidden_layers", 2), "the head has 2 layers; FSPAD's has 1"},
+		{"feature sampling without a matrix", "fspad", without("fc.mlp.up_proj.weight", "fc.fc.weight"), "tensors are missing: fc.fc.weight, fc.mlp.up_proj.weight"},
+		{"a last product of three widths", "fspad", with("layers.0.mlp.down_proj.weight", zeros("F32", 4, 192, 96)),
+			"layers.0.mlp.down_proj.weight: shape is [192 96]; the other tensors and the settings ask for [64 96]"},
+		{"windows", "peagle", func(h *head) {
+			h.Config["transformer_layer_config"].(map[string]any)["layer_types"] = []string{"full_attention", "sliding_attention"}
+		},
+			"layer_types has sliding_attention in config.json; windows of EAGLE-3's and P-EAGLE's layers are not supported"},
+		{"norms before fc", "peagle", set("fc_norm", true), "fc_norm is true in config.json; EAGLE-3 heads with it are not supported"},
+		{"no mask token", "peagle", without("mask_token_id"), "config.json: mask_token_id is missing"},
+		{"a mask token beyond", "peagle", set("mask_token_id", 80), "config.json: mask_token_id is 80; it must be an integer from 0 to 79"},
+		{"no state of mask rows", "peagle", without("mask_hidden"), "tensors are missing: mask_hidden"},
+		{"a state of mask rows of one place", "peagle", with("mask_hidden", zeros("F32", 4, 1, 1, 64)), "mask_hidden: shape is [1 1 64]; the other tensors and the settings ask for [1 1 192]"},
+		{"no drafts", "peagle", set("speculators_config", map[string]any{"proposal_methods": []map[string]any{{"speculative_tokens": 0}}}),
+			"config.json: speculators_config.speculative_tokens is 0; it must be from 2 to 64"},
+		{"proposals of text", "peagle", set("speculators_config", map[string]any{"proposal_methods": "greedy"}),
+			`config.json: speculators_config.proposal_methods: want an array of objects, found "greedy"`},
 		{"exit layer 0", "kangaroo", set("exit_layer", 0), "config.json: exit_layer is 0; it must be an integer from 1 to 4096"},
 		{"two adapters", "kangaroo", set("num_hidden_layers", 2), "the adapter has 2 layers; Kangaroo's has 1"},
 		{"head 64", "medusa-old", with("64.0.linear.bias", zeros("F32", 4, 64)), "64.0.linear.bias: number 64; at most 64 are supported, counted from 0"},
@@ -102,7 +119,7 @@ func TestRefused(t *testing.T) {
 			}
 		}, "no tensor hydra_mlp.0.0.linear.weight or hydra_mlp.0.1.linear.weight: a head begins with one of them"},
 		{"names of nothing", "medusa", func(h *head) { h.Tensors = map[string]hftest.Raw{"x": zeros("F32", 4, 1)} },
-			"the tensors are of no drafting head that grove knows (1 tensors: x); it knows eagle, eagle3, hydra, kangaroo, medusa"},
+			"the tensors are of no drafting head that grove knows (1 tensors: x); it knows " + strings.Join(Families(), ", ")},
 		{"config.json of another kind", "eagle", set("rope_theta", "wide"), `config.json: rope_theta: want a number, found "wide"`},
 	}
 	for _, tt := range tests {
@@ -169,14 +186,12 @@ func TestNoDrafter(t *testing.T) {
 		{"DFlash by its settings", "dflash", "kangaroo", set("dflash_config", map[string]any{"block_size": 16})},
 		{"DFlare", "dflare", "eagle", names("layer_fusion_weights", "hidden_norm.weight")},
 		{"DSpark", "dspark", "eagle", names("markov_head.markov_w1.weight", "hidden_norm.weight")},
-		{"P-EAGLE", "peagle", "eagle3-speculators", set("speculators_model_type", "peagle")},
-		{"P-EAGLE by its names", "peagle", "eagle3", names("mask_hidden")},
 		{"MTP of speculators", "mtp", "eagle", set("speculators_model_type", "mtp")},
 		{"MTP", "mtp", "eagle", names("mtp.fc.weight")},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			expect(t, tt.layout, nil, tt.change, fmt.Sprintf("grove has no drafter for %s heads yet (this is one by its names: %s); those that it has are for eagle, eagle3, hydra, kangaroo, medusa", tt.family, refused[tt.family]))
+			expect(t, tt.layout, nil, tt.change, fmt.Sprintf("grove has no drafter for %s heads yet (this is one by its names: %s); those that it has are for %s", tt.family, refused[tt.family], strings.Join(Families(), ", ")))
 		})
 	}
 }
@@ -208,9 +223,9 @@ func TestFiles(t *testing.T) {
 		{"a tensor beyond the file", "x.safetensors", map[string]string{"x.safetensors": headed(`{"fc.weight":{"dtype":"F32","shape":[1099511627776,1099511627776],"data_offsets":[0,4]}}`, 4)},
 			"safetensors: DIR/x.safetensors: fc.weight: shape [1099511627776 1099511627776] overflows the size (at byte 20)"},
 		{"settings that are a list", "", map[string]string{"config.json": "[]", "model.safetensors": ""}, `hf: DIR/config.json: the file begins with "[]"; it must be a JSON object`},
-		{"a model", "m.gguf", map[string]string{"m.gguf": string(model())}, `heads: DIR/m.gguf: architecture "llama" is no drafting head's; those are eagle, eagle3, hydra, kangaroo, medusa`},
+		{"a model", "m.gguf", map[string]string{"m.gguf": string(model())}, `heads: DIR/m.gguf: architecture "llama" is no drafting head's; those are ` + strings.Join(Families(), ", ")},
 		{"SpecBlock in GGUF", "m.gguf", map[string]string{"m.gguf": string(specblock)},
-			"heads: DIR/m.gguf: grove has no drafter for specblock heads yet (this is one by its names: SpecBlock); those that it has are for eagle, eagle3, hydra, kangaroo, medusa"},
+			"heads: DIR/m.gguf: grove has no drafter for specblock heads yet (this is one by its names: SpecBlock); those that it has are for " + strings.Join(Families(), ", ")},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 // refused are the families that grove knows and has no drafter for, by name.
 var refused = map[string]string{
 	"chimera": "Chimera", "clover": "Clover-2", "dflare": "DFlare", "dflash": "DFlash", "dflash-draft": "DFlash", "dspark": "DSpark",
-	"falcon": "Falcon", "mtp": "multi-token prediction outside a model", "peagle": "P-EAGLE", "specblock": "SpecBlock",
+	"falcon": "Falcon", "mtp": "multi-token prediction outside a model", "specblock": "SpecBlock",
 }
 
 // noDrafter refuses a family, or its published layout, by name.
@@ -41,6 +41,7 @@ var marks = []mark{
 	{"mtp", "mtp.", nil},
 	{"mtp", "mtp_layers.", nil},
 	{"eagle3", "midlayer.", nil},
+	{"fspad", "fc.mlp.", nil},
 	{"chimera", "fast_layer1.", nil},
 }
 
@@ -73,7 +74,7 @@ func (b *builder) family() string {
 func (b *builder) recognise() string {
 	if kind := b.Config.TextOr("speculators_model_type", ""); kind != "" {
 		if speculators[kind] == "" {
-			b.Fail("speculators_model_type is %.40q in config.json; eagle3 is supported", kind)
+			b.Fail("speculators_model_type is %.40q in config.json; eagle3 and peagle are supported", kind)
 		}
 		return speculators[kind]
 	}
@@ -89,6 +90,8 @@ func (b *builder) recognise() string {
 	switch layers := b.has("layers.0.self_attn."); {
 	case layers && rows > 0 && cols == 3*rows:
 		return "eagle3"
+	case layers && rows > 0 && b.rowsOf("layers.0.mlp.down_proj.weight") == 2*rows:
+		return "fspad"
 	case layers && rows > 0:
 		return "eagle"
 	case layers && !b.has("layers.0.mlp."):

@@ -63,7 +63,7 @@ func fitsLayers(head *gguf.File, family string, layers int, h counts) error {
 	switch {
 	case err != nil:
 		return err
-	case family == "eagle3" && !ok && layers < 3:
+	case (family == "eagle3" || family == "peagle") && !ok && layers < 3:
 		return fmt.Errorf("the head does not say which states it reads, and its target has %d layers; the usual ones need 3", layers)
 	}
 	for _, tap := range taps {

@@ -82,6 +82,18 @@ var layouts = []struct {
 	{"eagle3", "eagle3", append(attention("eagle3", true), "eagle3.block_count 1", "eagle3.draft_vocabulary "+draft), eagle3Tensors("midlayer."), 0},
 	{"eagle3-speculators", "eagle3", append(attention("eagle3", true), "eagle3.block_count 1", "eagle3.draft_vocabulary "+draft,
 		"eagle3.taps [1 3 5]", "eagle3.norm_before_residual true"), eagle3Tensors("layers.0."), 0},
+	{"fspad", "fspad", append(attention("fspad", true), "fspad.block_count 1"), `
+		fc.*=fc.fc.* fc.ffn_norm.weight=fc.post_attention_layernorm.weight fc.ffn_gate.weight=fc.mlp.gate_proj.weight fc.ffn_up.weight=fc.mlp.up_proj.weight
+		fc.ffn_down.weight=fc.mlp.down_proj.weight blk.0.attn_q.weight=layers.0.self_attn.q_proj.weight blk.0.attn_k.weight=layers.0.self_attn.k_proj.weight
+		blk.0.attn_v.weight=layers.0.self_attn.v_proj.weight blk.0.attn_output.weight=layers.0.self_attn.o_proj.weight blk.0.ffn_norm.weight=layers.0.post_attention_layernorm.weight
+		blk.0.ffn_gate.weight=layers.0.mlp.gate_proj.weight blk.0.ffn_up.weight=layers.0.mlp.up_proj.weight
+		blk.0.ffn_down_logits.weight=layers.0.mlp.down_proj.weight:0/2 blk.0.ffn_down.weight=layers.0.mlp.down_proj.weight:1/2`, 1},
+	{"peagle", "peagle", append(attention("peagle", true), "peagle.block_count 2", "peagle.draft_vocabulary "+draft, "peagle.context_length 4096",
+		"peagle.taps [1 3 5]", "peagle.norm_before_residual false", "peagle.mask_token_id 7", "peagle.block_size 6"), eagle3Tensors("layers.0.") + `
+		blk.1.attn_norm.weight=layers.1.input_layernorm.weight blk.1.attn_q.weight=layers.1.self_attn.q_proj.weight blk.1.attn_k.weight=layers.1.self_attn.k_proj.weight
+		blk.1.attn_v.weight=layers.1.self_attn.v_proj.weight blk.1.attn_output.weight=layers.1.self_attn.o_proj.weight blk.1.ffn_norm.weight=layers.1.post_attention_layernorm.weight
+		blk.1.ffn_gate.weight=layers.1.mlp.gate_proj.weight blk.1.ffn_up.weight=layers.1.mlp.up_proj.weight blk.1.ffn_down.weight=layers.1.mlp.down_proj.weight
+		token_embd.weight=embed_tokens.weight mask_hidden.weight=mask_hidden:flat`, 0},
 	{"kangaroo", "kangaroo", append(attention("kangaroo", false), "kangaroo.block_count 1", "kangaroo.exit_layer 2"), `
 		blk.0.attn_norm.weight=layers.0.input_layernorm.weight blk.0.attn_q.weight=layers.0.self_attn.q_proj.weight blk.0.attn_k.weight=layers.0.self_attn.k_proj.weight
 		blk.0.attn_v.weight=layers.0.self_attn.v_proj.weight blk.0.attn_output.weight=layers.0.self_attn.o_proj.weight output_norm.weight=norm.weight`, 0},
@@ -142,17 +154,35 @@ func keysIn(f *gguf.File) map[string]string {
 	return keys
 }
 
-// published returns the tensors of a list by their names of GGUF: the type, the shape and the bytes.
+// flat returns a tensor of BF16 as a vector of F32.
+func flat(raw hftest.Raw) hftest.Raw {
+	out := hftest.Raw{Type: "F32", Shape: []int{len(raw.Data) / 2}}
+	for i := 0; i < len(raw.Data); i += 2 {
+		out.Data = append(out.Data, 0, 0, raw.Data[i], raw.Data[i+1])
+	}
+	return out
+}
+
+// published returns the tensors of a list by their names of GGUF: the type, the shape and the bytes. Behind a colon a name has the half of the rows, or flat.
 func published(t *testing.T, h *hftest.Head, list string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	for pair := range strings.FieldsSeq(list) {
 		to, from, _ := strings.Cut(pair, "=")
+		from, part, _ := strings.Cut(from, ":")
 		for _, kind := range []string{"weight", "bias"} {
 			name := strings.Replace(from, "*", kind, 1)
 			raw, ok := h.Tensors[name]
 			if !ok {
 				t.Fatalf("%s is not published", name)
+			}
+			switch n := len(raw.Data) / 2; part {
+			case "0/2":
+				raw.Shape, raw.Data = []int{raw.Shape[0] / 2, raw.Shape[1]}, raw.Data[:n]
+			case "1/2":
+				raw.Shape, raw.Data = []int{raw.Shape[0] / 2, raw.Shape[1]}, raw.Data[n:]
+			case "flat": // a vector of F32, of BF16
+				raw = flat(raw)
 			}
 			out[strings.Replace(to, "*", kind, 1)] = fmt.Sprintf("%s %v %x", raw.Type, raw.Shape, raw.Data)
 		}

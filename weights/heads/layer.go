@@ -12,6 +12,7 @@ type layer struct {
 	inputs   int
 	norm     bool // it has a norm before the attention
 	mlp      bool // it has a feed-forward part
+	twice    bool // whose last product has twice the width: what logits are made of, and then what the stream is
 }
 
 // attention adds the settings of the layers of a head, and checks them. Published rotations pair a head's values i and i + half; a
@@ -67,12 +68,14 @@ func (b *builder) layer(l layer) {
 	b.takeIf(to("attn_q_norm.weight"), from("self_attn.q_norm.weight"), b.size)
 	b.takeIf(to("attn_k_norm.weight"), from("self_attn.k_norm.weight"), b.size)
 	if l.mlp {
-		b.feedForward(to, from)
+		b.feedForward(l)
 	}
 }
 
 // feedForward adds the feed-forward part of a layer: its width is that of the first layer's matrix.
-func (b *builder) feedForward(to, from func(string) string) {
+func (b *builder) feedForward(l layer) {
+	to := func(name string) string { return l.to + name }
+	from := func(name string) string { return l.from + name }
 	if b.inner == 0 {
 		rows, _ := b.matrix(from("mlp.gate_proj.weight"))
 		b.inner = b.Config.CountOr("intermediate_size", rows, 1, maxWidth)
@@ -84,5 +87,9 @@ func (b *builder) feedForward(to, from func(string) string) {
 	b.take(to("ffn_norm.weight"), from("post_attention_layernorm.weight"), b.width)
 	b.take(to("ffn_gate.weight"), from("mlp.gate_proj.weight"), b.inner, b.width)
 	b.take(to("ffn_up.weight"), from("mlp.up_proj.weight"), b.inner, b.width)
-	b.take(to("ffn_down.weight"), from("mlp.down_proj.weight"), b.width, b.inner)
+	if down := from("mlp.down_proj.weight"); !l.twice {
+		b.take(to("ffn_down.weight"), down, b.width, b.inner)
+	} else if b.check(down, 2*b.width, b.inner) {
+		b.Halves(to("ffn_down_logits.weight"), to("ffn_down.weight"), down, 0, b.width, b.inner)
+	}
 }

@@ -128,6 +128,33 @@ func TestVariants(t *testing.T) {
 		{"taps inside eagle_config", "eagle3", nil, set("eagle_config", map[string]any{"eagle_aux_hidden_state_layer_ids": []int{4, 1, 2}}), func(f *gguf.File) bool { return key(f, "eagle3.taps") == "[4 1 2]" }, ""},
 		{"a rotation for longer texts", "eagle3", nil, set("rope_scaling", map[string]any{"rope_type": "llama3", "factor": 8}), func(f *gguf.File) bool { _, ok := f.Tensor("rope_freqs.weight"); return ok }, ""},
 		{"an adapter that does not say its layer", "kangaroo", nil, without("exit_layer"), func(f *gguf.File) bool { return key(f, "kangaroo.exit_layer") == "2" }, "config.json does not say exit_layer"},
+		{"FSPAD without feature sampling", "fspad", nil, func(h *head) {
+			for name, t := range h.Tensors {
+				if rest, ok := strings.CutPrefix(name, "fc.fc."); ok {
+					h.Tensors["fc."+rest] = t
+				}
+				if strings.HasPrefix(name, "fc.mlp.") || strings.HasPrefix(name, "fc.fc.") || strings.HasPrefix(name, "fc.post") {
+					delete(h.Tensors, name)
+				}
+			}
+		}, func(f *gguf.File) bool {
+			_, ok := f.Tensor("blk.0.ffn_down_logits.weight")
+			return ok && key(f, "general.architecture") == "fspad"
+		}, ""},
+		{"FSPAD without partial alignment", "fspad", nil, with("layers.0.mlp.down_proj.weight", zeros("F32", 4, 64, 96)), func(f *gguf.File) bool {
+			_, ok := f.Tensor("blk.0.ffn_down_logits.weight")
+			return !ok && key(f, "general.architecture") == "fspad"
+		}, ""},
+		{"P-EAGLE by its names, with the target's embeddings", "peagle", nil, all(without("embed_tokens.weight", "speculators_model_type"), set("embed_requires_grad", false)),
+			func(f *gguf.File) bool {
+				_, ok := f.Tensor("token_embd.weight")
+				return !ok && key(f, "general.architecture") == "peagle"
+			}, ""},
+		{"P-EAGLE that lacks its embeddings", "peagle", nil, all(without("embed_tokens.weight"), set("embed_requires_grad", true)), nil, "and the file lacks them"},
+		{"P-EAGLE that would feed a normed state back", "peagle", nil, set("norm_output", true), nil, ""},
+		{"P-EAGLE of the target's embeddings", "peagle", nil, set("embed_requires_grad", false), nil, "embed_tokens.weight [80 64] is left out: the target lends its own table"},
+		{"P-EAGLE that does not say its drafts", "peagle", nil, set("speculators_config", map[string]any{}), func(f *gguf.File) bool { return key(f, "peagle.block_size") == "8" },
+			"config.json does not say how many tokens a pass drafts (speculative_tokens): 8 are assumed"},
 		{"a buffer of older code", "kangaroo", nil, with("layers.0.self_attn.rotary_emb.inv_freq", zeros("F32", 4, 8)), nil, ""},
 		{"texts", "kangaroo", nil, func(h *head) {
 			h.Text["loss"], h.Text["long"] = "1.5", strings.Repeat("x", maxText+1)

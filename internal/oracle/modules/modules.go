@@ -3,6 +3,7 @@ package modules
 
 import (
 	"math"
+	"slices"
 
 	"grove/internal/oracle"
 	"grove/weights/gguf"
@@ -14,35 +15,58 @@ type Module struct {
 	family      string
 }
 
-// New makes the oracle of a module of a family eagle, eagle3, kangaroo, dflash, dflare or dspark.
+// New makes the oracle of a module of a family eagle, fspad, eagle3, peagle, kangaroo, dflash, dflare or dspark.
 func New(f, target *gguf.File) *Module {
 	family, _, _ := f.String("general.architecture")
 	return &Module{oracle.Of(f), oracle.Of(target), family}
 }
 
-// Forward computes a path of pairs and returns the logits behind each.
+// Forward computes a path of pairs and returns the logits behind each. A pair without a feature reads what the row before it gave, or, of P-EAGLE (Hui et al. 2026),
+// the learned one.
 func (m *Module) Forward(pairs []oracle.Pair) [][]float64 {
+	if m.family == "peagle" {
+		logits, _ := m.forward(pairs)
+		return logits
+	}
 	return oracle.Alone(pairs, m.forward)
 }
 
-// forward is EAGLE (Li et al. 2024), EAGLE-3 (Li et al. 2025) and Kangaroo (Liu et al. 2024).
+// forward is EAGLE (Li et al. 2024), FSPAD (Gui et al. 2024), EAGLE-3 (Li et al. 2025) and Kangaroo (Liu et al. 2024).
 func (m *Module) forward(pairs []oracle.Pair) (logits, gives [][]float64) {
 	eps := m.own.FloatOr("attention.layer_norm_rms_epsilon", 1e-5)
 	x, in := make([][]float64, len(pairs)), make([][]float64, len(pairs))
 	for i, p := range pairs {
 		x[i], in[i] = m.joined(p, eps)
 	}
-	for i, a := range m.attention(in) {
-		x[i] = oracle.Plus(x[i], a)
-		if m.own.Has("blk.0.ffn_gate.weight") {
-			x[i] = oracle.Plus(x[i], m.own.GatedBlock(0, oracle.RMSNorm(x[i], m.own.Tensor("blk.0.ffn_norm.weight"), eps)))
+	read := slices.Clone(x) // by the head, if it is another product's
+	for l := range m.own.CountOr("block_count", 1) {
+		for i := range in {
+			if l > 0 {
+				in[i] = oracle.RMSNorm(x[i], m.own.Tensor("blk.%d.attn_norm.weight", l), eps)
+			}
 		}
-		h := x[i]
+		for i, a := range m.attention(l, in) {
+			x[i] = oracle.Plus(x[i], a)
+			if !m.own.Has("blk.%d.ffn_gate.weight", l) {
+				continue
+			}
+			n := oracle.RMSNorm(x[i], m.own.Tensor("blk.%d.ffn_norm.weight", l), eps)
+			if m.own.Has("blk.0.ffn_down_logits.weight") {
+				inner := gated(m.own.Tensor("blk.0.ffn_gate.weight").Mul(n), m.own.Tensor("blk.0.ffn_up.weight").Mul(n))
+				read[i] = oracle.Plus(x[i], m.own.Tensor("blk.0.ffn_down_logits.weight").Mul(inner))
+			}
+			x[i] = oracle.Plus(x[i], m.own.GatedBlock(l, n))
+		}
+	}
+	for i, h := range x {
+		if m.own.Has("blk.0.ffn_down_logits.weight") {
+			h = read[i]
+		}
 		if m.own.Has("output_norm.weight") {
 			h = oracle.RMSNorm(h, m.own.Tensor("output_norm.weight"), eps)
 		}
 		logits = append(logits, m.head(h))
-		if m.family == "eagle" {
+		if m.family == "eagle" || m.family == "fspad" && !m.own.Has("blk.0.ffn_down_logits.weight") {
 			gives = append(gives, h)
 		} else {
 			gives = append(gives, x[i])
@@ -57,29 +81,46 @@ func (m *Module) joined(p oracle.Pair, eps float64) (x, in []float64) {
 		return p.Feature, oracle.RMSNorm(p.Feature, m.own.Tensor("blk.0.attn_norm.weight"), eps)
 	}
 	embedding := m.target.Tensor("token_embd.weight").Row(p.ID)
-	if m.target.Gemma() {
+	if m.own.Has("token_embd.weight") {
+		embedding = m.own.Tensor("token_embd.weight").Row(p.ID)
+	} else if m.target.Gemma() {
 		embedding = oracle.Times(math.Sqrt(float64(len(embedding))), embedding)
 	}
-	if m.family == "eagle" {
+	if m.family == "eagle" || m.family == "fspad" {
 		x = m.own.Tensor("fc.weight").Mul(append(append([]float64{}, embedding...), p.Feature...))
 		if m.own.Has("fc.bias") {
 			x = oracle.Plus(x, m.own.Tensor("fc.bias").V)
 		}
+		if m.own.Has("fc.ffn_gate.weight") {
+			up := m.own.Tensor("fc.ffn_up.weight").Mul(oracle.RMSNorm(x, m.own.Tensor("fc.ffn_norm.weight"), eps))
+			x = oracle.Plus(x, m.own.Tensor("fc.ffn_down.weight").Mul(gated(m.own.Tensor("fc.ffn_gate.weight").Mul(embedding), up)))
+		}
 		return x, x
 	}
-	if x = p.Feature; len(x) > len(embedding) { // the target's
+	if x = p.Feature; x == nil {
+		x = m.own.Tensor("mask_hidden.weight").V
+	}
+	if len(x) > len(embedding) { // the target's
 		x = m.own.Tensor("fc.weight").Mul(x)
 	}
 	return x, append(oracle.RMSNorm(embedding, m.own.Tensor("blk.0.embd_norm.weight"), eps), oracle.RMSNorm(x, m.own.Tensor("blk.0.attn_norm.weight"), eps)...)
 }
 
-// attention is that of the module's layer, whose heads rotate by halves.
-func (m *Module) attention(in [][]float64) (out [][]float64) {
+// gated multiplies values by SiLU of their gates.
+func gated(gate, x []float64) (out []float64) {
+	for i, g := range gate {
+		out = append(out, g/(1+math.Exp(-g))*x[i])
+	}
+	return out
+}
+
+// attention is that of a layer of the module, whose heads rotate by halves.
+func (m *Module) attention(l int, in [][]float64) (out [][]float64) {
 	heads, kvHeads, size := m.own.Count("attention.head_count"), m.own.Count("attention.head_count_kv"), m.own.Count("attention.key_length")
 	freq := oracle.Yarn(size, m.own.FloatOr("rope.freq_base", 10000), 1, 4096, 32, 1, true) // stretched by 1: plain
 	q, k, v := make([][]float64, len(in)), make([][]float64, len(in)), make([][]float64, len(in))
 	for i := range in {
-		q[i], k[i], v[i] = m.own.Queries(0, in[i])
+		q[i], k[i], v[i] = m.own.Queries(l, in[i])
 		for _, x := range [][]float64{q[i], k[i]} {
 			for at := 0; at < len(x); at += size {
 				oracle.Rotate(x[at:at+size], freq, i, 1, true)
@@ -92,7 +133,7 @@ func (m *Module) attention(in [][]float64) (out [][]float64) {
 			at := h / (heads / kvHeads) * size
 			all = append(all, oracle.Attend(q[i][h*size:(h+1)*size], oracle.Part(k[:i+1], at, size), oracle.Part(v[:i+1], at, size), 1/math.Sqrt(float64(size)), nil)...)
 		}
-		out = append(out, m.own.Tensor("blk.0.attn_output.weight").Mul(all))
+		out = append(out, m.own.Tensor("blk.%d.attn_output.weight", l).Mul(all))
 	}
 	return out
 }

@@ -1,8 +1,9 @@
-// Package block drafts a block of tokens in one pass of a module that reads the target's stream at some places (DFlash, DFlare, DSpark, 2026).
+// Package block drafts a block of tokens in one pass of a module that reads the target's stream at some places (DFlash, DFlare, DSpark, P-EAGLE, 2026).
 //
 // The features of the text are the module's context. Behind it hangs the block, the text's last token and mask tokens, whose rows each give the logits of
 // one further token: a pass costs the same whether one draft is accepted or all. The rows know nothing of the drafts before them, so a tree is
-// the product of one list of candidates a depth. DSpark's modules add to a row's logits what the draft before it says, so its tree grows draft by draft.
+// the product of one list of candidates a depth. Those of P-EAGLE begin with the text's last row, which stays, and so
+// read the text and draft in one pass. DSpark's modules add to a row's logits what the draft before it says, so its tree grows draft by draft.
 package block
 
 import (
@@ -22,20 +23,24 @@ const (
 )
 
 func init() {
-	register("dflash", "DFlash: a block of drafts in one pass over the target's stream, 2026", newProduct)
-	register("dflare", "DFlare: a block whose layers each weigh the places of the target's stream, 2026", newProduct)
-	register("dspark", "DSpark: a block whose logits follow the drafts before them, 2026", newOrdered)
+	register("dflash", "DFlash: a block of drafts in one pass over the target's stream, 2026", unmeasured, newProduct)
+	register("dflare", "DFlare: a block whose layers each weigh the places of the target's stream, 2026", unmeasured, newProduct)
+	register("peagle", "P-EAGLE: EAGLE-3's layers give a block of drafts in one pass, 2026", "", newProduct)
+	register("dspark", "DSpark: a block whose logits follow the drafts before them, 2026", unmeasured, newOrdered)
 }
 
+// unmeasured is why automatic mode leaves a method out.
+const unmeasured = "it was not measured beside eagle3"
+
 // register adds a method that drafts with the modules of its name.
-func register(name, paper string, drafter func(m *block) method.Drafter) {
+func register(name, paper, notAuto string, drafter func(m *block) method.Drafter) {
 	opener := func(rows int) func(method.Env) (method.Method, error) {
 		return func(e method.Env) (method.Method, error) {
 			return &block{e.Module(name), rows, e.Vocabulary, drafter}, nil
 		}
 	}
 	method.Register(method.Info{
-		Name: name, Paper: paper, Kind: method.KindHeads, Grade: method.Exact, RunsRows: true, NotAuto: "it was not measured beside eagle3",
+		Name: name, Paper: paper, Kind: method.KindHeads, Grade: method.Exact, RunsRows: true, Auto: notAuto == "", NotAuto: notAuto,
 		Needs: "heads of the family " + name + " (--heads)", CheckNeeds: meets(name), Open: opener(usual),
 		WithOption: func(option string) (func(method.Env) (method.Method, error), string, error) {
 			n, err := rowsOf(option)

@@ -125,6 +125,45 @@ func TestContext(t *testing.T) {
 	}
 }
 
+// TestFollows: one pass has the text's new rows and the masks behind them, and its logits are those of the text's last row and of the masks. The text's rows stay.
+func TestFollows(t *testing.T) {
+	for _, c := range []struct {
+		name, option   string
+		rows, context  int // of a step, and of a text
+		depth          int
+		first, further []token.ID // rows that run
+		want           []token.ID
+	}{
+		{"a pass", "", 16, 40, 16, []token.ID{5, 7, mask, mask, mask, mask}, []token.ID{8, 20, mask, mask, mask, mask}, []token.ID{21, 22, 23, 24, 25}},
+		{"fewer rows", ":rows=3", 16, 40, 16, []token.ID{5, 7, mask, mask}, []token.ID{8, 20, mask, mask}, []token.ID{21, 22, 23}},
+		{"a short round", "", 16, 40, 2, []token.ID{5, 7, mask}, []token.ID{8, 20, mask}, []token.ID{21, 22}},
+		{"steps of five rows", "", 5, 40, 16, []token.ID{5, 7, mask, mask, mask, mask}, []token.ID{8, 20, mask, mask, mask, mask}, []token.ID{21, 22, 23, 24, 25}},
+		{"steps of one row", "", 1, 40, 16, []token.ID{5, 7}, []token.ID{8, 20}, []token.ID{21}},
+		{"a context that ends", "", 16, 6, 16, []token.ID{5, 7, mask, mask}, []token.ID{8, 20, mask, mask}, []token.ID{21, 22, 23}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			of, m := scripted(false)
+			of.Block.Follows, m.Dims.Rows, m.Dims.Context = true, c.rows, c.context
+			x := begin(t, "peagle", of, c.option, 3, 5, 7)
+			x.Draft(t, c.depth)
+			if diff := cmp.Diff(c.first, m.Ran); diff != "" {
+				t.Errorf("first round: %s", diff)
+			}
+			m.Ran = nil
+			x.History.Extend([]token.ID{3, 5, 7, 8, 20})
+			x.Drafter.Committed(method.Update{IDs: []token.ID{8, 20}, Before: 7, Rows: []method.RowResult{
+				{ID: 7, At: 2, Accepted: true, Result: compute.Result{State: make([]float32, width)}}, {ID: 8, At: 3, Accepted: true, Result: compute.Result{State: make([]float32, width)}},
+			}})
+			if diff := cmp.Diff(c.want, best(x.Draft(t, c.depth))); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(c.further, m.Ran); diff != "" {
+				t.Errorf("second round: %s", diff)
+			}
+		})
+	}
+}
+
 // TestOrder: what a draft's row gives is added to the logits behind it, and a path that the module does not trust ends.
 func TestOrder(t *testing.T) {
 	for _, c := range []struct {

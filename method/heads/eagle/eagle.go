@@ -1,8 +1,8 @@
-// Package eagle drafts with modules that predict the target's next state from its last one and a token (EAGLE, EAGLE-2, Li et al. 2024; EAGLE-3, Li et
-// al. 2025).
+// Package eagle drafts with modules that predict the target's next state from its last one and a token (EAGLE, EAGLE-2, Li et al. 2024; FSPAD, Gui et al. 2024; EAGLE-3, Li
+// et al. 2025).
 //
-// The three differ in the module and in the tree. EAGLE reads the final state and drafts a fixed tree; EAGLE-2 is the same module and a tree that
-// grows where drafts are likely; EAGLE-3 reads the stream at three places, and its tree grows likewise. Drafts above temperature 0 are those that
+// They differ in the module and in the tree. EAGLE reads the final state and drafts a fixed tree; EAGLE-2 is the same module and a tree that
+// grows where drafts are likely; FSPAD adds to the module a part that the token decides and a state for the logits alone; EAGLE-3 reads the stream at three places, and its tree grows likewise. Drafts above temperature 0 are those that
 // the random numbers of the text draw from the module's logits, where the papers take the likeliest: so a tree holds what the target will draw
 // more often, and the rule is match.
 package eagle
@@ -24,6 +24,7 @@ var (
 func init() {
 	register("eagle", "EAGLE: the next state from the last one and a token, 2024", "eagle", "eagle2 has the better tree", false, fixed)
 	register("eagle2", "EAGLE-2: dynamic draft trees, 2024", "eagle", "", true, dynamic)
+	register("fspad", "FSPAD: features that the token samples, and a state for logits alone, 2024", "fspad", "", true, dynamic)
 	register("eagle3", "EAGLE-3: features of three layers, trained by their own drafts, 2025", "eagle3", "", true, dynamic)
 }
 
