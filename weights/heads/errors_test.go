@@ -77,6 +77,15 @@ func TestRefused(t *testing.T) {
 		{"heads missing", "eagle", without("num_attention_heads"), "config.json: num_attention_heads is missing"},
 		{"heads of Hydra++ missing", "hydra++", without("num_attention_heads"),
 			"config.json does not say num_attention_heads, for the prefix layer; name the target, whose layer it has the shape of, or add the key"},
+		{"Chimera of two of three pickles", "chimera", without("chimera_head.0.0.weight", "chimera_head.1.0.weight"),
+			"no tensor chimera_head.0.0.weight or chimera_head.0.mix.weight: the heads are missing, which the authors keep in chimera_head.pt; take the tensors out of all three pickles at once"},
+		{"Chimera of pairs", "chimera", both(with("trimlp.0.linear.weight", zeros("F32", 4, 128, 128)), with("trimlp.0.linear.bias", zeros("F32", 4, 128))),
+			"trimlp.0.linear.weight: shape is [128 128]; the other tensors and the settings ask for [192 192]"},
+		{"Chimera with a head of one state", "chimera", with("chimera_head.1.0.weight", zeros("F32", 4, 80, 64)),
+			"chimera_head.1.0.weight: shape is [80 64]; the other tensors and the settings ask for [80 128]"},
+		{"Chimera of both kinds of heads", "chimera", with("chimera_head.1.mix.weight", zeros("F32", 4, 64, 128)), "chimera heads have no such tensors: chimera_head.1.mix.weight"},
+		{"heads of Chimera's layer missing", "chimera", without("num_attention_heads"),
+			"config.json does not say num_attention_heads, for the prefix layer; name the target, whose layer it has the shape of, or add the key"},
 		{"another activation", "eagle3", set("hidden_act", "relu"), `config.json: hidden_act is "relu"; it must be one of ["silu"]`},
 		{"another Hydra", "hydra", set("hydra_head_arch", "cross-attn"), `config.json: hydra_head_arch is "cross-attn"; it must be one of ["mlp" "prefix-mlp"]`},
 		{"Hydra that reads no tokens", "hydra", set("grounded_heads", false), "grounded_heads is false in config.json; grove's Hydra heads read the tokens before them"},
@@ -102,7 +111,7 @@ func TestRefused(t *testing.T) {
 			}
 		}, "no tensor hydra_mlp.0.0.linear.weight or hydra_mlp.0.1.linear.weight: a head begins with one of them"},
 		{"names of nothing", "medusa", func(h *head) { h.Tensors = map[string]hftest.Raw{"x": zeros("F32", 4, 1)} },
-			"the tensors are of no drafting head that grove knows (1 tensors: x); it knows eagle, eagle3, hydra, kangaroo, medusa"},
+			"the tensors are of no drafting head that grove knows (1 tensors: x); it knows chimera, eagle, eagle3, hydra, kangaroo, medusa"},
 		{"config.json of another kind", "eagle", set("rope_theta", "wide"), `config.json: rope_theta: want a number, found "wide"`},
 	}
 	for _, tt := range tests {
@@ -176,7 +185,7 @@ func TestNoDrafter(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			expect(t, tt.layout, nil, tt.change, fmt.Sprintf("grove has no drafter for %s heads yet (this is one by its names: %s); those that it has are for eagle, eagle3, hydra, kangaroo, medusa", tt.family, refused[tt.family]))
+			expect(t, tt.layout, nil, tt.change, fmt.Sprintf("grove has no drafter for %s heads yet (this is one by its names: %s); those that it has are for chimera, eagle, eagle3, hydra, kangaroo, medusa", tt.family, refused[tt.family]))
 		})
 	}
 }
@@ -196,6 +205,8 @@ func TestFiles(t *testing.T) {
 		{"no such path", "none", nil, "heads: stat DIR/none: no such file or directory"},
 		{"a folder with a pickle", "", map[string]string{"config.json": "{}", "medusa_lm_head.pt": "PK\x03\x04"},
 			"heads: DIR/medusa_lm_head.pt is a pickle of PyTorch, which can run programs and is never loaded; 'python3 gopher/train/unpickle.py DIR/medusa_lm_head.pt DIR/model.safetensors' takes its tensors out of it"},
+		{"a folder with Chimera's pickles", "", map[string]string{"chimera_head.pt": "PK\x03\x04", "fast_layer1.pt": "PK\x03\x04", "trimlp.pt": "PK\x03\x04"},
+			"heads: DIR/chimera_head.pt is a pickle of PyTorch, which can run programs and is never loaded; 'python3 gopher/train/unpickle.py DIR/chimera_head.pt DIR/fast_layer1.pt DIR/trimlp.pt DIR/model.safetensors' takes its tensors out of it"},
 		{"a pickle", "pytorch_model.bin", map[string]string{"pytorch_model.bin": "anything"},
 			"heads: DIR/pytorch_model.bin is a pickle of PyTorch, which can run programs and is never loaded; 'python3 gopher/train/unpickle.py DIR/pytorch_model.bin DIR/model.safetensors' takes its tensors out of it"},
 		{"a pickle by another name", "head.safetensors", map[string]string{"head.safetensors": "\x80\x02csys"},
@@ -208,9 +219,9 @@ func TestFiles(t *testing.T) {
 		{"a tensor beyond the file", "x.safetensors", map[string]string{"x.safetensors": headed(`{"fc.weight":{"dtype":"F32","shape":[1099511627776,1099511627776],"data_offsets":[0,4]}}`, 4)},
 			"safetensors: DIR/x.safetensors: fc.weight: shape [1099511627776 1099511627776] overflows the size (at byte 20)"},
 		{"settings that are a list", "", map[string]string{"config.json": "[]", "model.safetensors": ""}, `hf: DIR/config.json: the file begins with "[]"; it must be a JSON object`},
-		{"a model", "m.gguf", map[string]string{"m.gguf": string(model())}, `heads: DIR/m.gguf: architecture "llama" is no drafting head's; those are eagle, eagle3, hydra, kangaroo, medusa`},
+		{"a model", "m.gguf", map[string]string{"m.gguf": string(model())}, `heads: DIR/m.gguf: architecture "llama" is no drafting head's; those are chimera, eagle, eagle3, hydra, kangaroo, medusa`},
 		{"SpecBlock in GGUF", "m.gguf", map[string]string{"m.gguf": string(specblock)},
-			"heads: DIR/m.gguf: grove has no drafter for specblock heads yet (this is one by its names: SpecBlock); those that it has are for eagle, eagle3, hydra, kangaroo, medusa"},
+			"heads: DIR/m.gguf: grove has no drafter for specblock heads yet (this is one by its names: SpecBlock); those that it has are for chimera, eagle, eagle3, hydra, kangaroo, medusa"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -19,13 +19,13 @@ import (
 )
 
 // presented are the families that can be read, and how each presents its tensors.
-var presented = map[string]func(*builder){"medusa": medusa, "hydra": hydra, "eagle": eagle, "eagle3": eagle3, "kangaroo": kangaroo}
+var presented = map[string]func(*builder){"chimera": chimera, "medusa": medusa, "hydra": hydra, "eagle": eagle, "eagle3": eagle3, "kangaroo": kangaroo}
 
 // native are families that grove drafts with from files of GGUF, and whose published layouts it does not read.
 var native = map[string]bool{"clover": true, "dflash": true, "dflash-draft": true, "ppd": true}
 
 // Families returns the names of the families, which are architectures of GGUF, sorted.
-func Families() []string { return []string{"eagle", "eagle3", "hydra", "kangaroo", "medusa"} }
+func Families() []string { return []string{"chimera", "eagle", "eagle3", "hydra", "kangaroo", "medusa"} }
 
 // Open opens the head at path: a file of GGUF whose architecture is a family, a folder as its authors publish it, or a safetensors file, of
 // which the config.json beside it says the settings. The result must be closed. A head of another family, a tensor that is missing or has
