@@ -25,7 +25,9 @@ var presented = map[string]func(*builder){"chimera": chimera, "medusa": medusa, 
 var native = map[string]bool{"clover": true, "dflash": true, "dflash-draft": true, "ppd": true}
 
 // Families returns the names of the families, which are architectures of GGUF, sorted.
-func Families() []string { return []string{"chimera", "eagle", "eagle3", "hydra", "kangaroo", "medusa"} }
+func Families() []string {
+	return []string{"chimera", "eagle", "eagle3", "hydra", "kangaroo", "medusa"}
+}
 
 // Open opens the head at path: a file of GGUF whose architecture is a family, a folder as its authors publish it, or a safetensors file, of
 // which the config.json beside it says the settings. The result must be closed. A head of another family, a tensor that is missing or has
