@@ -89,12 +89,12 @@ func (x *Exec) TakeVectors(a Buf) Buf {
 	return x.changed(a)
 }
 
-// Only returns the stream of those rows of a layer that have a vector, or of those that have none, as [Exec.Enter] does of all, so that
+// Only returns the stream of those rows of a layer that have a vector and no further ids, or of the others, as [Exec.Enter] does of all, so that
 // a layer treats the two kinds in turn.
 func (x *Exec) Only(layer int, vectors bool) (Buf, bool) {
 	x.active = x.active[:0]
 	for i, r := range x.Step.Rows() {
-		if r.Run.Has(layer) && (r.Vector != nil) == vectors {
+		if r.Run.Has(layer) && (r.Vector != nil && r.Mix == nil) == vectors {
 			x.active = append(x.active, int32(i))
 		}
 	}

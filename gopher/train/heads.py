@@ -3,7 +3,7 @@
 usage: heads.py KIND --target GGUF --states FILE --held FILE --out FOLDER --steps N | --minutes M [--seed 1] [--depth 4] [--threads N] ...
        heads.py surplus --target GGUF --states FILE --held FILE --steps N [--reads final]
 
-KIND is medusa, hydra, eagle, eagle3 or kangaroo (headnets.py), fspad (net_fspad.py) or peagle (net_peagle.py). FILE is what `grove states` writes, --held of texts that are held out: with final, and with
+KIND is medusa, hydra, eagle, eagle3 or kangaroo (headnets.py), fspad (net_fspad.py), peagle (net_peagle.py) or chimera (net_chimera.py). FILE is what `grove states` writes, --held of texts that are held out: with final, and with
 the layers that the head reads. FOLDER gets model.safetensors and config.json by the names that the head's authors use, which `grove convert --heads`
 reads; the metadata has data, seed, steps, minutes and figures. What is learned is the target's distribution at each position (--labels tokens: the texts' own
 tokens): cross-entropy at depth k has the weight --decay^k. eagle and fspad learn the target's next state besides, by SmoothL1.
@@ -29,6 +29,7 @@ import torch.nn.functional as F
 
 import headnets
 import model
+import net_chimera
 import net_fspad
 import net_peagle
 import sample
@@ -44,6 +45,7 @@ KINDS = {
     "fspad": dict(ahead=1, decay=1.0, lr=1e-3, soft=0.1, regress=1.0),
     "peagle": dict(ahead=6, decay=0.8, lr=1e-3, soft=1.0, regress=0.0),
     "kangaroo": dict(ahead=1, decay=1.0, lr=1e-3, soft=1.0, regress=0.0),
+    "chimera": dict(ahead=4, decay=1.0, lr=1e-3, soft=1.0, regress=0.0),
 }
 PREFIX = sample.PREFIX  # tokens of a text that the target did not write
 
@@ -159,6 +161,8 @@ def build(a, target, states):
         return headnets.Eagle3(c, target, a.depth, a.ffn or c["ffn"], a.taps, frequent(states, a.tokens, c["vocab"]))
     if a.kind == "peagle":
         return net_peagle.PEagle(c, target, a.depth, a.ffn or c["ffn"], a.taps, a.layers, a.ahead, c["vocab"] - 1)
+    if a.kind == "chimera":
+        return net_chimera.Chimera(c, target, a.depth, a.ffn or c["ffn"])
     return headnets.Kangaroo(c, target, a.depth, a.exit)
 
 
@@ -244,7 +248,7 @@ def parser():
     p.add_argument("--threads", type=train.count)
     p.add_argument("--batch", type=train.count, default=8, help="texts of a step")
     p.add_argument("--length", type=train.count, default=128, help="tokens of a text")
-    p.add_argument("--depth", type=train.count, default=4, help="tokens that are drafted: heads of medusa and hydra, steps that are measured of the others")
+    p.add_argument("--depth", type=train.count, default=4, help="tokens that are drafted: heads of medusa, hydra and chimera, steps that are measured of the others")
     p.add_argument("--ahead", type=train.count, help="depths that are trained, where they have the same weights")
     for name in ("decay", "lr", "soft"):
         p.add_argument("--" + name, type=train.positive)
@@ -252,7 +256,7 @@ def parser():
     p.add_argument("--weight-decay", type=float, default=0.0)
     p.add_argument("--noise", type=train.share, default=0.2, help="eagle, fspad: width of the noise on states, as a share of their size")
     p.add_argument("--labels", choices=("soft", "tokens"), default="soft")
-    p.add_argument("--ffn", type=train.count, help="eagle, eagle3, fspad, peagle: width of the feed-forward part; without it, the target's")
+    p.add_argument("--ffn", type=train.count, help="eagle, eagle3, fspad, peagle, chimera: width of the feed-forward part; without it, the target's")
     p.add_argument("--taps", type=train.numbers, default=[1, 2, 3], help="eagle3, peagle: the streams that it reads, each behind so many layers")
     p.add_argument("--tokens", type=train.count, help="eagle3: drafts so many tokens alone, the most frequent, by an output matrix of its own")
     p.add_argument("--layers", type=train.count, default=2, help="peagle: its layers")
@@ -267,7 +271,7 @@ def main(args=None):
     for name, v in KINDS.get(a.kind, KINDS["hydra"]).items():
         if getattr(a, name) is None:
             setattr(a, name, v)
-    if a.kind in ("medusa", "hydra"):
+    if a.kind in ("medusa", "hydra", "chimera"):
         a.ahead = a.depth
     if a.kind == "surplus":
         a.ahead = 1

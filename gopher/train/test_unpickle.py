@@ -150,6 +150,16 @@ class Unpickle(unittest.TestCase):
         self.refused(path, "0 programs data.pkl")
         self.refused(self.pickle(one[:20], _0=SIX), "no newline found")
 
+    def test_several(self):
+        """Files of one model, as Chimera's: names begin with those of their files."""
+        files = [os.path.join(self.dir.name, n) for n in ("trimlp.pt", "chimera_head.pt")]
+        for i, path in enumerate(files):
+            os.rename(self.pickle(dictionary(**{"0__weight": tensor("FloatStorage", "0", 6, 0, (2 + i, 3 - i), (3 - i, 1)), "left": integer(3)}), _0=SIX), path)
+        self.assertEqual(unpickle.convert(files, self.out), (2, ["trimlp.left", "chimera_head.left"]))
+        self.assertEqual(self.tensors(), {"trimlp.0.weight": ("F32", [2, 3], SIX), "chimera_head.0.weight": ("F32", [3, 2], SIX)})
+        with self.assertRaisesRegex(unpickle.Refused, "the same tensors"):
+            unpickle.convert([files[0], files[0]], self.out)
+
     def test_same_file(self):
         path = self.pickle(dictionary(a=tensor("FloatStorage", "0", 6, 0, (6,), (1,))), _0=SIX)
         with self.assertRaisesRegex(unpickle.Refused, "the new file is the old one"):

@@ -1,7 +1,8 @@
 """Takes the tensors out of a pickle of PyTorch (.pt, .bin) and writes them as safetensors. Needs Python alone.
 
-    python3 gopher/train/unpickle.py FILE OUT.safetensors
+    python3 gopher/train/unpickle.py FILE... OUT.safetensors
 
+Of several files, which are one model, the names of tensors begin with the name of their file, without its ending.
 A pickle is a program for a machine with a stack, which may call anything that Python can import. This reader is such a machine that can do
 nothing but put texts, numbers, lists, dictionaries and tensors together: it imports nothing by name, calls nothing, and ends at the first
 instruction or name that it does not know. The tensors' bytes are copied as they are.
@@ -273,25 +274,34 @@ def gathered(t, data):
     return out.getvalue()
 
 
-def convert(source, target):
-    """Writes the tensors of the file source to target; returns their number and the names of what is left out."""
-    if os.path.exists(target) and os.path.samefile(source, target):
-        raise Refused("the new file is the old one")
-    archive = Archive(source)
-    value = Machine().run(archive.program)
-    if type(value) is not dict:
-        raise Refused("it holds no dictionary of tensors")
-    tensors, others = flat(value)
-    if not tensors:
-        raise Refused("it holds no tensors")
+def convert(sources, target):
+    """Writes the tensors of a file, or of several, to target; returns their number and the names of what is left out."""
+    sources = [sources] if isinstance(sources, str) else sources
+    tensors, others = {}, []
+    for source in sources:
+        if os.path.exists(target) and os.path.samefile(source, target):
+            raise Refused("the new file is the old one")
+        archive = Archive(source)
+        value = Machine().run(archive.program)
+        if type(value) is not dict:
+            raise Refused("it holds no dictionary of tensors")
+        found, left = flat(value)
+        if not found:
+            raise Refused("it holds no tensors")
+        size = sum(elements(t.shape) * t.storage.size for t in found.values())
+        if size > MAX_COPIES * archive.size:
+            raise Refused(f"its tensors take {size} bytes, more than {MAX_COPIES} times the file: they share their storages")
+        root = os.path.splitext(os.path.basename(source))[0] + "." if len(sources) > 1 else ""
+        if any(root + n in tensors for n in found):
+            raise Refused("another file of the same name has the same tensors")
+        tensors.update({root + n: (archive, t) for n, t in found.items()})
+        others += [root + n for n in left]
     header, end = {"__metadata__": {"format": "pt"}}, 0
     for name in sorted(tensors):
-        t = tensors[name]
+        t = tensors[name][1]
         size = elements(t.shape) * t.storage.size
         header[name] = {"dtype": t.storage.type, "shape": list(t.shape), "data_offsets": [end, end + size]}
         end += size
-    if end > MAX_COPIES * archive.size:
-        raise Refused(f"its tensors take {end} bytes, more than {MAX_COPIES} times the file: they share their storages")
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     part = target + ".incomplete"
@@ -299,7 +309,8 @@ def convert(source, target):
         with open(part, "wb") as out:
             out.write(struct.pack("<Q", len(text)) + text)
             for name in sorted(tensors):
-                archive.copy(tensors[name], out)
+                archive, t = tensors[name]
+                archive.copy(t, out)
         os.replace(part, target)
     finally:
         if os.path.exists(part):
@@ -309,13 +320,13 @@ def convert(source, target):
 
 def main():
     parser = argparse.ArgumentParser(description="Takes the tensors out of a pickle of PyTorch, without running it, and writes them as safetensors.")
-    parser.add_argument("file", help="a file of torch.save, such as medusa_lm_head.pt or pytorch_model.bin")
+    parser.add_argument("file", nargs="+", help="a file of torch.save, such as medusa_lm_head.pt or pytorch_model.bin")
     parser.add_argument("out", help="the safetensors file to write")
     args = parser.parse_args()
     try:
         count, others = convert(args.file, args.out)
     except (Refused, OSError, ValueError, zipfile.BadZipFile) as e:
-        sys.exit(f"unpickle: {args.file}: {e}")
+        sys.exit(f"unpickle: {' '.join(args.file)}: {e}")
     for name in others:
         print(f"unpickle: {name} is no tensor and is left out", file=sys.stderr)
     print(f"unpickle: {args.out}: {count} tensors", file=sys.stderr)

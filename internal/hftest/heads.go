@@ -37,7 +37,7 @@ var SmallHead = HeadShape{Width: 64, Heads: 4, Keys: 2, Inner: 96, Vocab: 80, Dr
 
 // HeadFamilies are the layouts that [NewHead] makes.
 func HeadFamilies() []string {
-	return []string{"medusa", "medusa-old", "hydra", "hydra++", "eagle", "eagle3", "eagle3-speculators", "fspad", "kangaroo", "peagle"}
+	return []string{"medusa", "medusa-old", "hydra", "hydra++", "eagle", "eagle3", "eagle3-speculators", "fspad", "kangaroo", "peagle", "chimera", "chimera-lent"}
 }
 
 // NewHead makes a head of random weights in the layout of that name.
@@ -63,6 +63,8 @@ func NewHead(layout string, s HeadShape) *Head {
 		w.floats("layers.0.input_layernorm.weight", s.Width)
 		w.floats("norm.weight", s.Width)
 		w.Config["exit_layer"] = 2
+	case "chimera", "chimera-lent":
+		w.chimera(layout == "chimera-lent")
 	default:
 		panic(fmt.Sprintf("hftest: layout %q of heads is not known", layout))
 	}
@@ -203,6 +205,23 @@ func (w *headWriter) peagle() {
 	w.floats("layers.1.post_attention_layernorm.weight", w.Width)
 	w.floats("mask_hidden", 1, 1, 3*w.Width)
 	w.floats("embed_tokens.weight", w.Vocab, w.Width)
+}
+
+func (w *headWriter) chimera(lent bool) {
+	const root = "fast_layer1.0."
+	w.llama(w.Config)
+	w.linear("trimlp.0.linear", 3*w.Width, 3*w.Width)
+	w.floats("trimlp.1.weight", w.Width, 3*w.Width)
+	w.layer(root, w.Width)
+	w.floats(root+"input_layernorm.weight", w.Width)
+	w.floats(root+"post_attention_layernorm.weight", w.Width)
+	for k := range 2 {
+		if lent {
+			w.floats(fmt.Sprintf("chimera_head.%d.mix.weight", k), w.Width, 2*w.Width)
+		} else {
+			w.floats(fmt.Sprintf("chimera_head.%d.0.weight", k), w.Vocab, 2*w.Width)
+		}
+	}
 }
 
 func (w *headWriter) eagle3(speculators bool) {

@@ -4,6 +4,7 @@ package all
 
 import (
 	_ "grove/method/heads/block"
+	_ "grove/method/heads/chimera"
 	_ "grove/method/heads/clover"
 	_ "grove/method/heads/eagle"
 	_ "grove/method/heads/hydra"

@@ -16,7 +16,7 @@ type Module struct {
 	Target     Spec   // for which it drafts
 	Type       tensor.Type
 	Seed       uint64
-	Heads      int     // medusa, hydra; 0: 3
+	Heads      int     // medusa, hydra, chimera; 0: 3
 	Blocks     int     // residual blocks of a head; clover, peagle: layers, 0: 1
 	Own        bool    // heads, or the module, have outputs of their own; peagle: embeddings too
 	Prefix     bool    // hydra: a layer reads the states of the text first
@@ -47,6 +47,8 @@ func (m Module) Parts() ([]gguf.KV, []tensor.View, error) {
 		m.Family = "dflash"
 	case "clover":
 		m.clover(&b)
+	case "chimera":
+		m.chimera(&b)
 	case "kangaroo":
 		m.count(&b, "exit_layer", max(1, m.Exit))
 		m.attention(&b, "blk.0.", m.Target.Width)
@@ -167,6 +169,23 @@ func (m Module) block(b *builder) {
 		b.matrix("markov_w1.weight", s.Vocab, m.Rank)
 		b.matrix("markov_w2.weight", s.Vocab, m.Rank)
 		b.linear("conf_proj", 1, s.Width+m.Rank)
+	}
+}
+
+// chimera adds the module of Chimera; with Own its heads have outputs.
+func (m Module) chimera(b *builder) {
+	s := m.Target
+	m.count(b, "block_count", m.Heads)
+	b.linear("trigram.in", 3*s.Width, 3*s.Width)
+	b.matrix("trigram.out.weight", s.Width, 3*s.Width)
+	m.attention(b, "prefix.", s.Width)
+	m.feed(b, "prefix.")
+	for k := range m.Heads {
+		if m.Own {
+			b.matrix(fmt.Sprintf("blk.%d.output.weight", k), s.Vocab, 2*s.Width)
+		} else {
+			b.matrix(fmt.Sprintf("blk.%d.mix.weight", k), s.Width, 2*s.Width)
+		}
 	}
 }
 

@@ -84,7 +84,7 @@ func (l *lab) openModules() (all []model.Model) {
 	info := l.target.Info()
 	of := synthetic.Spec{Width: info.Width, Vocab: info.Vocabulary, Layers: len(info.Layers)}
 	for _, m := range []synthetic.Module{
-		{Family: "medusa", Blocks: 1, Own: true}, {Family: "hydra", Blocks: 1, Prefix: true}, {Family: "eagle"}, {Family: "clover"},
+		{Family: "medusa", Blocks: 1, Own: true}, {Family: "hydra", Blocks: 1, Prefix: true}, {Family: "eagle"}, {Family: "clover"}, {Family: "chimera"},
 		{Family: "eagle3", Taps: []int32{1, 2, 3}, Own: true}, {Family: "kangaroo"}, {Family: "ppd"},
 		{Family: "dflash", Taps: []int32{2, 3}, Own: true}, {Family: "dflare", Taps: []int32{4, 1}, Anchor: true},
 		{Family: "dspark", Taps: []int32{1}, Anchor: true, Own: true, Rank: info.Width / 2},
@@ -130,6 +130,11 @@ func (l *lab) teach(family string, tensors []tensor.View, width int) {
 			last := make([]float32, k+2)
 			last[k+1] = 1
 			put(fmt.Sprintf("blk.%d.skip.weight", k), identities(width, last...))
+		}
+	case "chimera": // heads read the last of three embeddings, which the layer adds little to
+		put("trigram.out.weight", identities(width, 0, 0, 1))
+		for k := range 3 {
+			put(fmt.Sprintf("blk.%d.mix.weight", k), identities(width, 0, 1))
 		}
 	case "clover": // the cell before the layers adds the embedding: its queries and keys are the same everywhere
 		one, zero := slices.Repeat([]float32{1}, width), make([]float32, width*width)

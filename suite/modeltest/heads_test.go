@@ -331,6 +331,10 @@ func TestBadHeads(t *testing.T) {
 		"no norm":           {synthetic.Module{Family: "clover"}, "", gguf.Value{}, "head_norm.weight", "head_norm.weight"},
 		"many layers":       {synthetic.Module{Family: "clover"}, "clover.block_count", gguf.Of(uint32(1 << 30)), "", "clover.block_count"},
 		"many heads":        {synthetic.Module{Family: "clover"}, "clover.cell.head_count", gguf.Of(uint32(1 << 20)), "", "clover.cell.head_count"},
+		"half a pair":       {synthetic.Module{Family: "chimera"}, "", gguf.Value{}, "blk.1.mix.weight", "blk.1.mix.weight"},
+		"some pairs":        {synthetic.Module{Family: "chimera", Own: true}, "", gguf.Value{}, "blk.1.output.weight", "2 of 3 heads have an output"},
+		"no trigram":        {synthetic.Module{Family: "chimera"}, "", gguf.Value{}, "trigram.out.weight", "trigram.out.weight"},
+		"many pairs":        {synthetic.Module{Family: "chimera"}, "chimera.block_count", gguf.Of(uint32(1 << 30)), "", "chimera.block_count"},
 		"heads of no width": {synthetic.Module{Family: "clover"}, "clover.cell.head_count", gguf.Of(uint32(7)), "", "7 heads of cells do not divide"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 // refused are the families that grove knows and has no drafter for, by name.
 var refused = map[string]string{
-	"chimera": "Chimera", "clover": "Clover-2", "dflare": "DFlare", "dflash": "DFlash", "dflash-draft": "DFlash", "dspark": "DSpark",
+	"clover": "Clover-2", "dflare": "DFlare", "dflash": "DFlash", "dflash-draft": "DFlash", "dspark": "DSpark",
 	"falcon": "Falcon", "mtp": "multi-token prediction outside a model", "specblock": "SpecBlock",
 }
 
@@ -29,6 +29,8 @@ type mark struct {
 var marks = []mark{
 	{"medusa", "medusa_head.", nil},
 	{"hydra", "hydra_mlp.", nil},
+	{"chimera", "trimlp.", nil},
+	{"chimera", "fast_layer1.", nil},
 	{"falcon", "", []string{"lstm.weight_ih_l0"}},
 	{"clover", "clover_", nil},
 	{"specblock", "shift_proj.", nil},
@@ -42,7 +44,6 @@ var marks = []mark{
 	{"mtp", "mtp_layers.", nil},
 	{"eagle3", "midlayer.", nil},
 	{"fspad", "fc.mlp.", nil},
-	{"chimera", "fast_layer1.", nil},
 }
 
 // speculators are the families by the key speculators_model_type.

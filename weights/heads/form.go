@@ -68,11 +68,11 @@ func pickled(name string) bool {
 	return slices.Contains([]string{".pt", ".pth", ".bin", ".pkl", ".ckpt"}, strings.ToLower(filepath.Ext(name)))
 }
 
-// pickle refuses a pickle: to load one is to run a program that its author wrote.
-func pickle(path string) error {
-	out := filepath.Join(filepath.Dir(path), single)
+// pickle refuses a pickle, or several of one head: to load one is to run a program that its author wrote.
+func pickle(paths ...string) error {
+	out := filepath.Join(filepath.Dir(paths[0]), single)
 	return fmt.Errorf("heads: %s is a pickle of PyTorch, which can run programs and is never loaded; 'python3 gopher/train/unpickle.py %s %s' takes its tensors out of it",
-		path, path, out)
+		paths[0], strings.Join(paths, " "), out)
 }
 
 // formOfFolder finds the files of a folder: the model's, or the only file of safetensors.
@@ -102,7 +102,14 @@ func formOfFolder(dir string) (form, error) {
 	case len(shards) > 1:
 		return f, fmt.Errorf("heads: %s: %d files of safetensors (%s and others) and no %s, which lists them; name the file of the head", dir, len(shards), shards[0], index)
 	case len(pickles) > 0:
-		return f, pickle(filepath.Join(dir, pickles[0]))
+		n := 1
+		if slices.Contains(pickles, "fast_layer1.pt") { // Chimera's, of which one is no head
+			n = len(pickles)
+		}
+		for i, name := range pickles {
+			pickles[i] = filepath.Join(dir, name)
+		}
+		return f, pickle(pickles[:n]...)
 	default:
 		return f, fmt.Errorf("heads: %s: %w: the folder has no safetensors file; a head is one beside config.json", dir, fs.ErrNotExist)
 	}

@@ -96,15 +96,22 @@ func (b *builder) hydraHead(k int, slots []int, output string, vocab int) {
 
 // hydraLayer adds the layer before Hydra++'s heads, whose settings are the target's.
 func (b *builder) hydraLayer() {
+	if b.targetLayer(layer{to: "prefix.", from: hydraPrefix + "layers.0.", inputs: b.width, norm: true, mlp: true}) {
+		b.take("prefix.output_norm.weight", hydraPrefix+"norm.weight", b.width)
+		b.drop(hydraPrefix+"embed_tokens.weight", "the layer reads states, not tokens")
+	}
+}
+
+// targetLayer adds a layer that has the target's shape, of which config.json says what it likes, and reports whether that is known.
+func (b *builder) targetLayer(l layer) bool {
 	b.lend()
 	if !b.Config.Has("num_attention_heads") {
 		b.Fail("config.json does not say num_attention_heads, for the prefix layer; name the target, whose layer it has the shape of, or add the key")
-		return
+		return false
 	}
 	b.attention()
-	b.layer(layer{to: "prefix.", from: hydraPrefix + "layers.0.", inputs: b.width, norm: true, mlp: true})
-	b.take("prefix.output_norm.weight", hydraPrefix+"norm.weight", b.width)
-	b.drop(hydraPrefix+"embed_tokens.weight", "the layer reads states, not tokens")
+	b.layer(l)
+	return true
 }
 
 // lend sets what config.json does not say of a layer that has the target's shape.

@@ -81,6 +81,10 @@ func TestVariants(t *testing.T) {
 			func(f *gguf.File) bool {
 				return key(f, "hydra.attention.head_count") == "4" && key(f, "hydra.attention.head_count_kv") == "2" && key(f, "hydra.rope.freq_base") == "5000"
 			}, ""},
+		{"Chimera whose layer is the target's", "chimera", target(t, 64, 80, 4), without("num_attention_heads", "num_key_value_heads", "rope_theta"),
+			func(f *gguf.File) bool {
+				return key(f, "chimera.attention.head_count") == "4" && key(f, "chimera.attention.head_count_kv") == "2" && key(f, "chimera.rope.freq_base") == "5000"
+			}, ""},
 		{"pairs side by side", "eagle", nil, set("rope_pairs", true), func(f *gguf.File) bool { return key(f, "eagle.rope.neox") == "false" }, ""},
 		{"pairs side by side, of speculators", "eagle3-speculators", nil, set("rope_pairs", true), func(f *gguf.File) bool { return key(f, "eagle3.rope.neox") == "false" }, ""},
 		{"a table that the target has", "eagle", nil, nil, func(f *gguf.File) bool { _, ok := f.Tensor("token_embd.weight"); return !ok },
@@ -284,6 +288,7 @@ func FuzzHeads(f *testing.F) {
 	f.Add(`{"num_attention_heads":1,"head_dim":2,"eagle_config":{"aux_hidden_state_layer_ids":[0,1,2]}}`,
 		`{`+entry("fc.weight", "2,6", "0,48")+`,"d2t":{"dtype":"I64","shape":[1],"data_offsets":[48,56]},`+entry("midlayer.hidden_norm.weight", "2", "56,64")+`}`, 64)
 	f.Add(`{"exit_layer":1,"num_attention_heads":1}`, `{`+entry("layers.0.self_attn.o_proj.weight", "2,2", "0,16")+`}`, 16)
+	f.Add(`{"num_attention_heads":1}`, `{`+entry("trimlp.1.weight", "2,6", "0,48")+`,`+entry("chimera_head.0.mix.weight", "2,4", "48,80")+`}`, 80)
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, config, header string, n int) {
 		for name, text := range map[string]string{"config.json": config, "model.safetensors": headed(header, n&0xffff)} {
