@@ -7,7 +7,10 @@ import (
 	"grove/model"
 )
 
-func init() { model.RegisterModule("falcon", openFalcon) }
+// falconArch is the architecture of files of the family falcon: Falcon is also the name of language models, whose files have its name.
+const falconArch = "falcon-draft"
+
+func init() { model.RegisterModule(falconArch, openFalcon) }
 
 // maxCells bounds the layers of an LSTM.
 const maxCells = 4
@@ -21,7 +24,7 @@ const maxCells = 4
 // one pair: their code hands the LSTM rows where it takes the texts of a batch, so that each row is a sequence of one and no state is carried on. Rows of the
 // text outside the block see the rows before them; of a module of one layer they are the same as in a block.
 //
-// Keys of a file: falcon.block_count, layers; falcon.block_size, k; falcon.lstm_pairs, 1 unless it is there; and those of attention. Tensors: lstm.N.ih [4 width, inputs]
+// Keys of a file, behind its architecture: block_count, layers; block_size, k; lstm_pairs, 1 unless it is there; and those of attention. Tensors: lstm.N.ih [4 width, inputs]
 // and, of several pairs, lstm.N.hh [4 width, width], the gates i, f, g and o in this order, each with a bias; lstm.0 reads an embedding and then a state; blk.N.* as EAGLE's;
 // output_norm and output, where the module has them.
 type falcon struct {

@@ -47,6 +47,7 @@ func (m Module) Parts() ([]gguf.KV, []tensor.View, error) {
 		m.block(&b)
 		m.Family = "dflash"
 	case "falcon":
+		m.Family = "falcon-draft"
 		m.falcon(&b)
 	case "clover":
 		m.clover(&b)
@@ -92,7 +93,7 @@ func (m Module) projections(b *builder, prefix string, width int) {
 	b.matrix(prefix+"attn_k.weight", s.KVHeads*s.KeySize, width)
 	b.matrix(prefix+"attn_v.weight", s.KVHeads*s.KeySize, width)
 	b.matrix(prefix+"attn_output.weight", s.Width, s.Heads*s.KeySize)
-	if m.Family != "eagle" && m.Family != "fspad" && (m.Family != "falcon" || prefix != "blk.0.") {
+	if m.Family != "eagle" && m.Family != "fspad" && (m.Family != "falcon-draft" || prefix != "blk.0.") {
 		b.vector(prefix+"attn_norm.weight", s.Width)
 	}
 }

@@ -259,7 +259,7 @@ func TestFalconIsEagle(t *testing.T) {
 			if kvs[i].Key == "general.architecture" {
 				kvs[i].Value = gguf.Of("eagle")
 			}
-			kvs[i].Key = strings.Replace(kvs[i].Key, "falcon.", "eagle.", 1)
+			kvs[i].Key = strings.Replace(kvs[i].Key, "falcon-draft.", "eagle.", 1)
 		}
 		fc := make([]float32, 2*width*width) // of the state alone
 		for i := range width {
@@ -297,8 +297,8 @@ func TestFalconIsEagle(t *testing.T) {
 func TestBadFalcon(t *testing.T) {
 	set := func(key string, n uint32) func([]gguf.KV, []tensor.View) ([]gguf.KV, []tensor.View) {
 		return func(kvs []gguf.KV, tensors []tensor.View) ([]gguf.KV, []tensor.View) {
-			kvs = slices.DeleteFunc(kvs, func(kv gguf.KV) bool { return kv.Key == "falcon."+key })
-			return append(kvs, gguf.KV{Key: "falcon." + key, Value: gguf.Of(n)}), tensors
+			kvs = slices.DeleteFunc(kvs, func(kv gguf.KV) bool { return kv.Key == "falcon-draft."+key })
+			return append(kvs, gguf.KV{Key: "falcon-draft." + key, Value: gguf.Of(n)}), tensors
 		}
 	}
 	without := func(name string) func([]gguf.KV, []tensor.View) ([]gguf.KV, []tensor.View) {
@@ -317,10 +317,10 @@ func TestBadFalcon(t *testing.T) {
 		edit func([]gguf.KV, []tensor.View) ([]gguf.KV, []tensor.View)
 		want string
 	}{
-		"no block":                      {set("block_size", 0), "falcon.block_size is 0; it must be 1 to 64"},
-		"more pairs than a block":       {set("lstm_pairs", 4), "falcon.lstm_pairs is 4; it must be 1 to 3"},
-		"a pair and what is carried on": {set("lstm_pairs", 1), `"falcon" has no place for this tensor`},
-		"many layers":                   {set("block_count", 1<<30), "falcon.block_count"},
+		"no block":                      {set("block_size", 0), "falcon-draft.block_size is 0; it must be 1 to 64"},
+		"more pairs than a block":       {set("lstm_pairs", 4), "falcon-draft.lstm_pairs is 4; it must be 1 to 3"},
+		"a pair and what is carried on": {set("lstm_pairs", 1), `"falcon-draft" has no place for this tensor`},
+		"many layers":                   {set("block_count", 1<<30), "falcon-draft.block_count"},
 		"another width":                 {set("embedding_length", 32), "the width of the target is"},
 		"no LSTM":                       {without("lstm.0.ih.weight"), `tensor "lstm.0.ih.weight" is missing`},
 		"nothing is carried on":         {without("lstm.1.hh.weight"), `tensor "lstm.1.hh.weight" is missing`},
