@@ -44,10 +44,10 @@ func NewPairs(m *method.Module, vocabulary int) *Pairs {
 }
 
 // Root implements [grow.LogitSource]: it runs the pairs of the text that are new, and its last block. There is none to draft from where fewer pairs than a block's
-// are known, or not the last ones, and while no slot is free.
+// are known, or not the last ones, where a step holds fewer rows than a block, and while no slot is free.
 func (p *Pairs) Root(ctx context.Context) (bool, error) {
 	n := p.waiting()
-	if n < p.size || p.first+p.known+n != len(p.text.IDs())-1 {
+	if n < p.size || p.size > min(p.Size.Rows, p.Size.MostLive()) || p.first+p.known+n != len(p.text.IDs())-1 {
 		return false, nil
 	}
 	if ok, err := p.fresh(); !ok {

@@ -162,6 +162,20 @@ func TestPairs(t *testing.T) {
 	}
 }
 
+// TestPairsInSmallSteps drafts nothing where a step holds fewer rows than a block, and fewer blocks at a time where it holds few.
+func TestPairsInSmallSteps(t *testing.T) {
+	x := newPaired(t, 4, 2, 61, 3)
+	x.begin(20)
+	if d := x.round(1); len(d) > 0 || x.model.Calls > 0 {
+		t.Errorf("%d drafts, %d passes", len(d), x.model.Calls)
+	}
+	x = newPaired(t, 2, 2, 61, 3)
+	x.begin(20)
+	if d := x.round(1); len(d) == 0 || x.model.Calls == 0 {
+		t.Error("no drafts")
+	}
+}
+
 // TestPairsFollow drafts in rounds, in steps that hold few rows and many.
 func TestPairsFollow(t *testing.T) {
 	for name, run := range map[string]func(x *paired){
