@@ -22,8 +22,8 @@ type Module struct {
 }
 
 // Block describes the passes of a module that drafts a block of tokens at a time. Rows with a feature and no output, the context, are the text's. Behind them
-// hangs a path of rows without a feature: the text's last token and mask tokens. Each gives the logits of one token. The fields are those
-// of package model's type.
+// hangs a path of rows without a feature: the text's last token and mask tokens. Each gives the logits of one token. Or rows are pairs (Pairs), of which
+// the text's last ones are the block. The fields are those of package model's type.
 type Block struct {
 	Size    int   // rows of a block, the text's last token among them
 	Mask    int32 // the mask token
@@ -32,6 +32,7 @@ type Block struct {
 	Sees    bool  // rows of a block see its later ones
 	Order   bool  // the last layer is for rows of a token that run it alone and give what the token adds to the logits behind it
 	Trust   int   // the place of their state that has, as a logit, how likely the next draft is to be accepted; 0: none
+	Pairs   int   // pairs that each row carries, its own and those before it, see package model's type; 0: rows are not pairs
 }
 
 // Wants lists the outputs of the target's rows that the module reads as features.

@@ -59,6 +59,8 @@ type Module struct {
 
 // ModuleBlock describes the passes of a module that drafts a block of tokens at a time. Rows with a feature and no output, the context, are the text's. Behind them
 // hangs a path of rows without a feature: the text's last token and mask tokens. Each gives the logits of one token.
+//
+// Or rows are pairs of a token and a feature (Pairs): the block is the last Size pairs of the text, each of which gives the logits of the token Size places behind its own.
 type ModuleBlock struct {
 	Size int   // rows of a block, the text's last token among them
 	Mask int32 // the mask token
@@ -72,6 +74,8 @@ type ModuleBlock struct {
 	// its vector, the state that it gives has, at place Trust, how likely the draft that follows is to be accepted, as a logit; Trust is 0 where it has not.
 	Order bool
 	Trust int
+	// Pairs is the number of pairs that each row carries: its own and those before it, whose features follow its own in its vector and whose tokens are in its Mix, the nearest first. 0: rows are not pairs.
+	Pairs int
 }
 
 // FeatureWidth returns the values of a feature of a target of a width.

@@ -65,6 +65,10 @@ class Head(nn.Module):
         """The target's tokens that the head drafts, None for all."""
         return None
 
+    def taught(self, batch, steps):
+        """The states that are taught, each with its depth."""
+        return enumerate(self(batch, steps))
+
     def tensors(self):
         """The tensors of the published layout, by name."""
         return {}

@@ -3,10 +3,10 @@
 usage: heads.py KIND --target GGUF --states FILE --held FILE --out FOLDER --steps N | --minutes M [--seed 1] [--depth 4] [--threads N] ...
        heads.py surplus --target GGUF --states FILE --held FILE --steps N [--reads final]
 
-KIND is medusa, hydra, eagle, eagle3 or kangaroo (headnets.py), fspad (net_fspad.py), peagle (net_peagle.py) or chimera (net_chimera.py). FILE is what `grove states` writes, --held of texts that are held out: with final, and with
+KIND is medusa, hydra, eagle, eagle3 or kangaroo (headnets.py), fspad (net_fspad.py), peagle (net_peagle.py), chimera (net_chimera.py) or falcon (net_falcon.py). FILE is what `grove states` writes, --held of texts that are held out: with final, and with
 the layers that the head reads. FOLDER gets model.safetensors and config.json by the names that the head's authors use, which `grove convert --heads`
 reads; the metadata has data, seed, steps, minutes and figures. What is learned is the target's distribution at each position (--labels tokens: the texts' own
-tokens): cross-entropy at depth k has the weight --decay^k. eagle and fspad learn the target's next state besides, by SmoothL1.
+tokens): cross-entropy at depth k has the weight --decay^k. eagle and fspad learn the target's next state besides, falcon one further on, by SmoothL1.
 
 Figures, on the texts held out, behind the tokens that began them, for each depth: loss, the cross-entropy to the target's distribution, in nats; top1, the
 share of positions where both have the same likeliest token; overlap, the sum of the smaller of both probabilities, which is what a lossless
@@ -30,6 +30,7 @@ import torch.nn.functional as F
 import headnets
 import model
 import net_chimera
+import net_falcon
 import net_fspad
 import net_peagle
 import sample
@@ -46,6 +47,7 @@ KINDS = {
     "peagle": dict(ahead=6, decay=0.8, lr=1e-3, soft=1.0, regress=0.0),
     "kangaroo": dict(ahead=1, decay=1.0, lr=1e-3, soft=1.0, regress=0.0),
     "chimera": dict(ahead=4, decay=1.0, lr=1e-3, soft=1.0, regress=0.0),
+    "falcon": dict(ahead=1, decay=1.0, lr=1e-3, soft=0.1, regress=1.0, hard=0.1),
 }
 PREFIX = sample.PREFIX  # tokens of a text that the target did not write
 
@@ -94,8 +96,11 @@ def loss(net, target, batch, a):
     with torch.no_grad():
         lp, counts = teach(net, target, batch)
         p = lp.exp() if a.labels == "soft" else None
+        if p is not None and a.hard:  # a share of the weight is its likeliest token's
+            best = p.argmax(-1, keepdim=True)
+            p = ((1 - a.hard) * p).scatter_add_(-1, best, torch.full_like(best, a.hard, dtype=p.dtype))
     total = 0.0
-    for k, states in enumerate(net(batch, a.ahead)):
+    for k, states in net.taught(batch, a.ahead):
         at = slice(1 + k, None) if net.rows is None else net.rows + 1 + k
         lq, on, to = net.head(states).log_softmax(-1), counts[:, at], batch.states["final"][:, at]
         if p is not None:
@@ -163,6 +168,8 @@ def build(a, target, states):
         return net_peagle.PEagle(c, target, a.depth, a.ffn or c["ffn"], a.taps, a.layers, a.ahead, c["vocab"] - 1)
     if a.kind == "chimera":
         return net_chimera.Chimera(c, target, a.depth, a.ffn or c["ffn"])
+    if a.kind == "falcon":
+        return net_falcon.Falcon(c, target, a.depth, a.ffn or c["ffn"], a.block, a.pairs or a.block, a.noise, a.steps or 0)
     return headnets.Kangaroo(c, target, a.depth, a.exit)
 
 
@@ -252,15 +259,18 @@ def parser():
     p.add_argument("--ahead", type=train.count, help="depths that are trained, where they have the same weights")
     for name in ("decay", "lr", "soft"):
         p.add_argument("--" + name, type=train.positive)
+    p.add_argument("--hard", type=train.share, help="share of the cross-entropy that is to the target's likeliest token")
     p.add_argument("--regress", type=float, help="weight of SmoothL1 between the head's states and the target's")
     p.add_argument("--weight-decay", type=float, default=0.0)
-    p.add_argument("--noise", type=train.share, default=0.2, help="eagle, fspad: width of the noise on states, as a share of their size")
+    p.add_argument("--noise", type=train.share, default=0.2, help="eagle, fspad, falcon: width of the noise on states, as a share of their size")
     p.add_argument("--labels", choices=("soft", "tokens"), default="soft")
-    p.add_argument("--ffn", type=train.count, help="eagle, eagle3, fspad, peagle, chimera: width of the feed-forward part; without it, the target's")
+    p.add_argument("--ffn", type=train.count, help="eagle, eagle3, fspad, peagle, chimera, falcon: width of the feed-forward part; without it, the target's")
     p.add_argument("--taps", type=train.numbers, default=[1, 2, 3], help="eagle3, peagle: the streams that it reads, each behind so many layers")
     p.add_argument("--tokens", type=train.count, help="eagle3: drafts so many tokens alone, the most frequent, by an output matrix of its own")
     p.add_argument("--layers", type=train.count, default=2, help="peagle: its layers")
     p.add_argument("--exit", type=train.count, default=1, help="kangaroo: layers of the target before the adapter")
+    p.add_argument("--block", type=train.count, default=2, help="falcon: tokens of a block")
+    p.add_argument("--pairs", type=train.count, help="falcon: pairs that the LSTM reads, at most a block's; without it, as many")
     p.add_argument("--reads", default="final", help="surplus: the state that is measured, final or layer.K")
     return p
 
@@ -282,6 +292,8 @@ def main(args=None):
         p.error(f"--taps are {a.taps}; {a.kind} reads three streams")
     if a.kind == "peagle" and a.labels != "soft":
         p.error("--labels are tokens; peagle, which leaves rows out, learns distributions")
+    if a.kind == "falcon" and (a.pairs or 1) > a.block:
+        p.error(f"--pairs is {a.pairs}; the LSTM of a block of {a.block} reads 1 to {a.block}")
     if a.threads:
         torch.set_num_threads(a.threads)
     a.name = a.name or os.path.basename(a.target).split(".")[0]

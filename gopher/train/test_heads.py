@@ -140,6 +140,9 @@ class TestHeads(unittest.TestCase):
                 ("eagle", ("--soft", "1"), {"fc.weight": [16, 32], "fc.bias": [16], **layer("layers.0.", 16)}, m(bias=True, num_key_value_heads=1, intermediate_size=24)),
                 ("eagle3", (), eagle3, m(draft_vocab_size=40, eagle_aux_hidden_state_layer_ids=[1, 2, 3])),
                 ("eagle3", ("--tokens", "9"), {**eagle3, "lm_head.weight": [9, 16], "d2t": [9], "t2d": [40]}, m(draft_vocab_size=9)),
+                ("falcon", ("--block", "3", "--pairs", "2"), {**{f"lstm.{n}_l{i}": s for i, wide in ((0, 32), (1, 16)) for n, s in (
+                    ("weight_ih", [64, wide]), ("weight_hh", [64, 16]), ("bias_ih", [64]), ("bias_hh", [64]))}, **layer("layers.0.", 16)},
+                 m(k_mask=3, lstm_pairs=2, num_hidden_layers=1)),
                 ("kangaroo", ("--exit", "2"), {"layers.0.input_layernorm.weight": [16], "norm.weight": [16],
                                                **{f"layers.0.self_attn.{n}_proj.weight": h for n in "qkvo"}}, m(exit_layer=2, num_key_value_heads=2))):
             with self.subTest(kind=kind, more=more):
@@ -252,6 +255,7 @@ class TestHeads(unittest.TestCase):
     def test_refused(self):
         for name, args, text in (
                 ("a layer that is not there", self.flags("kangaroo", "--exit", "4"), "behind 4 layers"),
+                ("more pairs than a block", self.flags("falcon", "--block", "3", "--pairs", "4"), "reads 1 to 3"),
                 ("two taps", self.flags("eagle3", "--taps", "1,2"), "three streams"),
                 ("a state that was not written", self.flags("surplus", "--reads", "layer.9"), "no tensor layer.9"),
                 ("no text so long", self.flags("medusa", "--length", "49"), "no text of 49")):

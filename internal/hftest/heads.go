@@ -37,7 +37,7 @@ var SmallHead = HeadShape{Width: 64, Heads: 4, Keys: 2, Inner: 96, Vocab: 80, Dr
 
 // HeadFamilies are the layouts that [NewHead] makes.
 func HeadFamilies() []string {
-	return []string{"medusa", "medusa-old", "hydra", "hydra++", "eagle", "eagle3", "eagle3-speculators", "fspad", "kangaroo", "peagle", "chimera", "chimera-lent"}
+	return []string{"medusa", "medusa-old", "hydra", "hydra++", "eagle", "eagle3", "eagle3-speculators", "fspad", "kangaroo", "peagle", "chimera", "chimera-lent", "falcon"}
 }
 
 // NewHead makes a head of random weights in the layout of that name.
@@ -57,6 +57,8 @@ func NewHead(layout string, s HeadShape) *Head {
 		w.peagle()
 	case "eagle3", "eagle3-speculators":
 		w.eagle3(layout == "eagle3-speculators")
+	case "falcon":
+		w.falcon()
 	case "kangaroo":
 		w.llama(w.Config)
 		w.attention("layers.0.self_attn.", s.Width)
@@ -222,6 +224,22 @@ func (w *headWriter) chimera(lent bool) {
 			w.floats(fmt.Sprintf("chimera_head.%d.0.weight", k), w.Vocab, 2*w.Width)
 		}
 	}
+}
+
+func (w *headWriter) falcon() {
+	w.llama(w.Config)
+	w.Config["k_mask"], w.Config["lstm_pairs"] = 3, 2
+	inputs := 2 * w.Width
+	for i := range 2 {
+		name := func(t string) string { return fmt.Sprintf("lstm.%s_l%d", t, i) }
+		w.floats(name("weight_ih"), 4*w.Width, inputs)
+		w.floats(name("weight_hh"), 4*w.Width, w.Width)
+		w.floats(name("bias_ih"), 4*w.Width)
+		w.floats(name("bias_hh"), 4*w.Width)
+		inputs = w.Width
+	}
+	w.layer("layers.0.", w.Width)
+	w.floats("layers.0.post_attention_layernorm.weight", w.Width)
 }
 
 func (w *headWriter) eagle3(speculators bool) {

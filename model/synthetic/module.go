@@ -17,13 +17,14 @@ type Module struct {
 	Type       tensor.Type
 	Seed       uint64
 	Heads      int     // medusa, hydra, chimera; 0: 3
-	Blocks     int     // residual blocks of a head; clover, peagle: layers, 0: 1
+	Blocks     int     // residual blocks of a head; clover, peagle, falcon: layers, 0: 1
 	Own        bool    // heads, or the module, have outputs of their own; peagle: embeddings too
 	Prefix     bool    // hydra: a layer reads the states of the text first
 	Vocabulary []int32 // the tokens that it drafts, of a module with an output of its own; nil: all
 	Taps       []int32 // eagle3, peagle; nil: those of the default
 	Exit       int     // kangaroo: the target's layers behind which it reads; 0: 1
-	Block      int     // dflash, dflare, dspark, peagle: rows of a block; 0: 5
+	Block      int     // dflash, dflare, dspark, peagle, falcon: rows of a block; 0: 5
+	Pairs      int     // falcon: pairs that the LSTM reads; 0: 1
 	Causal     bool    // its rows see earlier ones alone
 	Anchor     bool    // its rows draft the token behind them
 	Rank       int     // dspark: of the matrices by which a draft adds to the logits behind it; 0: there are none
@@ -45,6 +46,9 @@ func (m Module) Parts() ([]gguf.KV, []tensor.View, error) {
 	case "dflash", "dflare", "dspark":
 		m.block(&b)
 		m.Family = "dflash"
+	case "falcon":
+		m.Family = "falcon-draft"
+		m.falcon(&b)
 	case "clover":
 		m.clover(&b)
 	case "chimera":
@@ -91,7 +95,7 @@ func (m Module) projections(b *builder, prefix string, width int) {
 	b.matrix(prefix+"attn_k.weight", s.KVHeads*s.KeySize, width)
 	b.matrix(prefix+"attn_v.weight", s.KVHeads*s.KeySize, width)
 	b.matrix(prefix+"attn_output.weight", s.Width, s.Heads*s.KeySize)
-	if m.Family != "eagle" && m.Family != "fspad" {
+	if m.Family != "eagle" && m.Family != "fspad" && (m.Family != "falcon-draft" || prefix != "blk.0.") {
 		b.vector(prefix+"attn_norm.weight", s.Width)
 	}
 }
@@ -259,5 +263,28 @@ func (m Module) eagle(b *builder) {
 	}
 	if m.Own {
 		b.matrix("output.weight", out, s.Width)
+	}
+}
+
+// falcon adds the module of Falcon, with an LSTM of two layers.
+func (m Module) falcon(b *builder) {
+	s, inputs := m.Target, 2*m.Target.Width
+	m.count(b, "block_count", max(1, m.Blocks))
+	m.count(b, "block_size", cmp.Or(m.Block, 5))
+	m.count(b, "lstm_pairs", cmp.Or(m.Pairs, 1))
+	for i := range 2 {
+		b.linear(fmt.Sprintf("lstm.%d.ih", i), 4*s.Width, inputs)
+		if b.bias(fmt.Sprintf("lstm.%d.hh.bias", i), 4*s.Width); m.Pairs > 1 {
+			b.matrix(fmt.Sprintf("lstm.%d.hh.weight", i), 4*s.Width, s.Width)
+		}
+		inputs = s.Width
+	}
+	for i := range max(1, m.Blocks) {
+		prefix := fmt.Sprintf("blk.%d.", i)
+		m.attention(b, prefix, s.Width)
+		m.feed(b, prefix)
+	}
+	if m.Own {
+		b.matrix("output.weight", s.Vocab, s.Width)
 	}
 }

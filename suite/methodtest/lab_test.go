@@ -87,6 +87,7 @@ func (l *lab) openModules() (all []model.Model) {
 		{Family: "medusa", Blocks: 1, Own: true}, {Family: "hydra", Blocks: 1, Prefix: true}, {Family: "eagle"}, {Family: "clover"}, {Family: "chimera"},
 		{Family: "eagle3", Taps: []int32{1, 2, 3}, Own: true}, {Family: "kangaroo"}, {Family: "ppd"},
 		{Family: "dflash", Taps: []int32{2, 3}, Own: true}, {Family: "dflare", Taps: []int32{4, 1}, Anchor: true},
+		{Family: "falcon", Block: 2, Pairs: 2, Own: true},
 		{Family: "dspark", Taps: []int32{1}, Anchor: true, Own: true, Rank: info.Width / 2},
 		{Family: "fspad"}, {Family: "peagle", Taps: []int32{1, 2, 3}, Own: true, Blocks: 2},
 	} {
@@ -114,8 +115,11 @@ func (l *lab) openModules() (all []model.Model) {
 // DSpark's matrices prefer the successor of each draft.
 func (l *lab) teach(family string, tensors []tensor.View, width int) {
 	l.tb.Helper()
+	find := func(name string) tensor.View {
+		return tensors[slices.IndexFunc(tensors, func(t tensor.View) bool { return t.Name == name })]
+	}
 	put := func(name string, values []float32) {
-		t := tensors[slices.IndexFunc(tensors, func(t tensor.View) bool { return t.Name == name })]
+		t := find(name)
 		if err := tensor.Pack(tensor.F32, t.Data, values); err != nil {
 			l.tb.Fatal(err)
 		}
@@ -147,6 +151,24 @@ func (l *lab) teach(family string, tensors []tensor.View, width int) {
 		put("next.weight", identities(width, 0, 1))
 	case "eagle", "fspad":
 		put("fc.weight", identities(width, 1, 0))
+	case "falcon": // the LSTM passes the embedding on, small enough for tanh to be a line, and forgets the pair before
+		const small = 0.05
+		none := make([]float32, 4*width*width)
+		put("lstm.0.ih.weight", slices.Concat(none, identities(width, small, 0), none[:2*width*width]))
+		put("lstm.1.ih.weight", slices.Concat(none[:2*width*width], identities(width, 1), none[:width*width]))
+		open := slices.Concat(slices.Repeat([]float32{10}, width), slices.Repeat([]float32{-10}, width), make([]float32, width), slices.Repeat([]float32{10}, width))
+		for _, name := range []string{"lstm.0.", "lstm.1."} {
+			put(name+"ih.bias", open)
+			clear(find(name + "hh.bias").Data)
+			clear(find(name + "hh.weight").Data)
+		}
+		clear(find("blk.0.attn_output.weight").Data)
+		clear(find("blk.0.ffn_down.weight").Data)
+		head := ahead(width, 2)
+		for i := range head {
+			head[i] /= small
+		}
+		put("output.weight", head)
 	case "ppd": // a vector does not know the token before it: each is the sum of a period's tokens, whose successors are the candidates
 		in, _ := periodic(width)
 		sum := make([]float32, width)

@@ -19,14 +19,19 @@ func eagle(b *builder) {
 	}
 	b.take("fc.weight", "fc.weight", width, 2*width)
 	b.takeIf("fc.bias", "fc.bias", width)
+	b.decoder(layers)
+	b.ends(b.rowsOf("lm_head.weight", "embed_tokens.weight"))
+}
+
+// decoder adds so many decoder layers, and the norm behind them if there is one.
+func (b *builder) decoder(layers int) {
 	for i := range layers {
-		l := layer{to: fmt.Sprintf("blk.%d.", i), from: fmt.Sprintf("layers.%d.", i), inputs: width, mlp: true}
+		l := layer{to: fmt.Sprintf("blk.%d.", i), from: fmt.Sprintf("layers.%d.", i), inputs: b.width, mlp: true}
 		_, l.norm = b.Weights.Tensor(l.from + "input_layernorm.weight")
 		l.norm = l.norm || i > 0
 		b.layer(l)
 	}
-	b.takeIf("output_norm.weight", "norm.weight", width)
-	b.ends(b.rowsOf("lm_head.weight", "embed_tokens.weight"))
+	b.takeIf("output_norm.weight", "norm.weight", b.width)
 }
 
 // layerCount adds the number of layers, which config.json says, else the tensors' names.

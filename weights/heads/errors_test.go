@@ -129,6 +129,19 @@ func TestRefused(t *testing.T) {
 		}, "no tensor hydra_mlp.0.0.linear.weight or hydra_mlp.0.1.linear.weight: a head begins with one of them"},
 		{"names of nothing", "medusa", func(h *head) { h.Tensors = map[string]hftest.Raw{"x": zeros("F32", 4, 1)} },
 			"the tensors are of no drafting head that grove knows (1 tensors: x); it knows " + strings.Join(Families(), ", ")},
+		{"Falcon without blocks", "falcon", without("k_mask"), "config.json: k_mask is missing"},
+		{"Falcon of large blocks", "falcon", set("k_mask", 65), "config.json: k_mask is 65; it must be an integer from 1 to 64"},
+		{"more pairs than a block", "falcon", set("lstm_pairs", 4), "config.json: lstm_pairs is 4; it must be an integer from 1 to 3"},
+		{"an LSTM of states alone", "falcon", with("lstm.weight_ih_l0", zeros("F32", 4, 256, 64)), "lstm.weight_ih_l0: shape is [256 64]; the other tensors and the settings ask for [256 128]"},
+		{"an LSTM that carries nothing on", "falcon", without("lstm.weight_hh_l0", "lstm.weight_hh_l1"), "tensors are missing: lstm.weight_hh_l0, lstm.weight_hh_l1"},
+		{"an LSTM of both directions", "falcon", with("lstm.weight_ih_l0_reverse", zeros("F32", 4, 256, 128)), "falcon-draft heads have no such tensors: lstm.weight_ih_l0_reverse"},
+		{"an LSTM of five layers", "falcon", func(h *head) {
+			for i := 2; i < 5; i++ {
+				for _, name := range []string{"weight_ih", "weight_hh"} {
+					h.Tensors[fmt.Sprintf("lstm.%s_l%d", name, i)] = zeros("F32", 4, 256, 64)
+				}
+			}
+		}, "falcon-draft heads have no such tensors: lstm.weight_hh_l4, lstm.weight_ih_l4"},
 		{"config.json of another kind", "eagle", set("rope_theta", "wide"), `config.json: rope_theta: want a number, found "wide"`},
 	}
 	for _, tt := range tests {
@@ -188,7 +201,6 @@ func TestNoDrafter(t *testing.T) {
 		name, family, layout string
 		change               func(*head)
 	}{
-		{"Falcon", "falcon", "eagle", names("lstm.weight_ih_l0")},
 		{"Clover-2", "clover", "eagle", names("clover_head_mlp.weight", "clover_norm.weight")},
 		{"SpecBlock", "specblock", "eagle3", names("input_layer.position_queries.weight", "shift_proj.1.weight")},
 		{"DFlash", "dflash", "eagle", names("hidden_norm.weight")},

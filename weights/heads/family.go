@@ -10,7 +10,7 @@ import (
 // refused are the families that grove knows and has no drafter for, by name.
 var refused = map[string]string{
 	"clover": "Clover-2", "dflare": "DFlare", "dflash": "DFlash", "dflash-draft": "DFlash", "dspark": "DSpark",
-	"falcon": "Falcon", "mtp": "multi-token prediction outside a model", "specblock": "SpecBlock",
+	"mtp": "multi-token prediction outside a model", "specblock": "SpecBlock",
 }
 
 // noDrafter refuses a family, or its published layout, by name.
@@ -31,7 +31,7 @@ var marks = []mark{
 	{"hydra", "hydra_mlp.", nil},
 	{"chimera", "trimlp.", nil},
 	{"chimera", "fast_layer1.", nil},
-	{"falcon", "", []string{"lstm.weight_ih_l0"}},
+	{"falcon-draft", "lstm.", nil},
 	{"clover", "clover_", nil},
 	{"specblock", "shift_proj.", nil},
 	{"specblock", "", []string{"input_layer.position_queries.weight"}},

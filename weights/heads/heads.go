@@ -20,7 +20,7 @@ import (
 )
 
 // presented are the families that can be read, and how each presents its tensors.
-var presented = map[string]func(*builder){"chimera": chimera, "medusa": medusa, "hydra": hydra, "eagle": eagle, "eagle3": eagle3, "kangaroo": kangaroo}
+var presented = map[string]func(*builder){"chimera": chimera, "medusa": medusa, "hydra": hydra, "eagle": eagle, "eagle3": eagle3, "falcon-draft": falcon, "kangaroo": kangaroo}
 
 // native are families that grove drafts with from files of GGUF, and whose published layouts it does not read.
 var native = map[string]bool{"clover": true, "dflash": true, "dflash-draft": true, "ppd": true}

@@ -94,6 +94,12 @@ var layouts = []struct {
 		blk.1.attn_v.weight=layers.1.self_attn.v_proj.weight blk.1.attn_output.weight=layers.1.self_attn.o_proj.weight blk.1.ffn_norm.weight=layers.1.post_attention_layernorm.weight
 		blk.1.ffn_gate.weight=layers.1.mlp.gate_proj.weight blk.1.ffn_up.weight=layers.1.mlp.up_proj.weight blk.1.ffn_down.weight=layers.1.mlp.down_proj.weight
 		token_embd.weight=embed_tokens.weight mask_hidden.weight=mask_hidden:flat`, 0},
+	{"falcon", "falcon-draft", append(attention("falcon-draft", true), "falcon-draft.block_count 1", "falcon-draft.block_size 3", "falcon-draft.lstm_pairs 2"), `
+		lstm.0.ih.weight=lstm.weight_ih_l0 lstm.0.hh.weight=lstm.weight_hh_l0 lstm.0.ih.bias=lstm.bias_ih_l0 lstm.0.hh.bias=lstm.bias_hh_l0
+		lstm.1.ih.weight=lstm.weight_ih_l1 lstm.1.hh.weight=lstm.weight_hh_l1 lstm.1.ih.bias=lstm.bias_ih_l1 lstm.1.hh.bias=lstm.bias_hh_l1
+		blk.0.attn_q.weight=layers.0.self_attn.q_proj.weight blk.0.attn_k.weight=layers.0.self_attn.k_proj.weight blk.0.attn_v.weight=layers.0.self_attn.v_proj.weight
+		blk.0.attn_output.weight=layers.0.self_attn.o_proj.weight blk.0.ffn_norm.weight=layers.0.post_attention_layernorm.weight
+		blk.0.ffn_gate.weight=layers.0.mlp.gate_proj.weight blk.0.ffn_up.weight=layers.0.mlp.up_proj.weight blk.0.ffn_down.weight=layers.0.mlp.down_proj.weight`, 0},
 	{"kangaroo", "kangaroo", append(attention("kangaroo", false), "kangaroo.block_count 1", "kangaroo.exit_layer 2"), `
 		blk.0.attn_norm.weight=layers.0.input_layernorm.weight blk.0.attn_q.weight=layers.0.self_attn.q_proj.weight blk.0.attn_k.weight=layers.0.self_attn.k_proj.weight
 		blk.0.attn_v.weight=layers.0.self_attn.v_proj.weight blk.0.attn_output.weight=layers.0.self_attn.o_proj.weight output_norm.weight=norm.weight`, 0},

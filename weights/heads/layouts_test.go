@@ -129,6 +129,13 @@ func TestVariants(t *testing.T) {
 			v, ok := f.Tensor("blk.1.attn_q.weight")
 			return ok && v.Shape[1] == 64 && key(f, "eagle3.block_count") == "2"
 		}, ""},
+		{"Falcon as it is published", "falcon", nil, without("lstm_pairs"), func(f *gguf.File) bool {
+			_, ok := f.Tensor("lstm.0.hh.weight")
+			return !ok && key(f, "falcon-draft.lstm_pairs") == "1" && key(f, "falcon-draft.block_size") == "3"
+		}, "lstm.weight_hh_l1 [256 64] is left out: the LSTM reads one pair for each row"},
+		{"Falcon with its own table and head, without biases", "falcon", nil, all(without("lstm.bias_ih_l0", "lstm.bias_hh_l0", "lstm.bias_ih_l1", "lstm.bias_hh_l1"),
+			with("embed_tokens.weight", zeros("F16", 2, 80, 64)), with("lm_head.weight", zeros("F16", 2, 80, 64))),
+			func(f *gguf.File) bool { _, ok := f.Tensor("output.weight"); return ok }, "embed_tokens.weight [80 64] is left out"},
 		{"taps inside eagle_config", "eagle3", nil, set("eagle_config", map[string]any{"eagle_aux_hidden_state_layer_ids": []int{4, 1, 2}}), func(f *gguf.File) bool { return key(f, "eagle3.taps") == "[4 1 2]" }, ""},
 		{"a rotation for longer texts", "eagle3", nil, set("rope_scaling", map[string]any{"rope_type": "llama3", "factor": 8}), func(f *gguf.File) bool { _, ok := f.Tensor("rope_freqs.weight"); return ok }, ""},
 		{"an adapter that does not say its layer", "kangaroo", nil, without("exit_layer"), func(f *gguf.File) bool { return key(f, "kangaroo.exit_layer") == "2" }, "config.json does not say exit_layer"},

@@ -1,0 +1,96 @@
+package falcon
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"grove/forest"
+	"grove/method"
+	"grove/method/grow/growtest"
+	"grove/sample"
+	"grove/text/token"
+)
+
+const vocabulary, width = 20, 4
+
+// scripted is a module of blocks of two pairs, whose rows find likeliest the token two places on.
+func scripted() (*growtest.Model, *method.Module) {
+	m := growtest.Cycle(vocabulary, 2)
+	next := m.Next
+	m.Dims.Width = width
+	m.Next = func(path []token.ID, r forest.Row) []float32 { return next([]token.ID{(r.ID + 1) % vocabulary}, r) }
+	m.State = func([]token.ID) []float32 { return make([]float32, width) }
+	return m, &method.Module{Model: m, Family: "falcon", FeedsState: true, Block: &method.Block{Size: 2, Sees: true, Pairs: 2}}
+}
+
+func feature(int) []float32 { return make([]float32, width) }
+
+// TestDraft expects a tree of six levels by fewer passes, since each gives two levels, and trees behind the tokens that are accepted.
+func TestDraft(t *testing.T) {
+	m, of := scripted()
+	x := growtest.NewText(t, falcon{of, vocabulary})
+	x.Begin(t, 3, 4, 5, 6)
+	x.AddRan(0, feature)
+	tree := x.Draft(t, 9)
+	if got := growtest.PerDepth(tree); len(got) != 6 || !slices.Equal(got[:3], []int{4, 16, 16}) {
+		t.Errorf("%v drafts by depth", got)
+	}
+	if m.Calls > 4 {
+		t.Errorf("%d passes, want 4 at most", m.Calls)
+	}
+	for i, n := range tree.Nodes()[:4] {
+		if n.ID != token.ID(7+i) {
+			t.Errorf("draft %d is %d, want %d", i, n.ID, 7+i)
+		}
+	}
+	x.AddRan(3, feature, 7, 12)
+	if n := x.Draft(t, 2).Nodes(); n[0].ID != 9 { // the module's first row has 7, its second 12
+		t.Errorf("%v behind 12", n[0])
+	}
+	if x.Add(8); x.Draft(t, 9).Len() != 0 {
+		t.Error("drafts behind a token whose feature is not known")
+	}
+}
+
+// TestEdges drafts where there is nothing to draft from, and passes the module's error on.
+func TestEdges(t *testing.T) {
+	m, of := scripted()
+	x := growtest.NewText(t, falcon{of, vocabulary})
+	x.Begin(t, 3, 4)
+	x.AddRan(0, feature)
+	if got := x.Draft(t, 9); got.Len() != 0 || m.Calls != 0 {
+		t.Errorf("%v behind one pair", growtest.IDs(got))
+	}
+	x.AddRan(1, feature, 5, 6)
+	x.Draft(t, 9)
+	if held, most := x.Drafter.(method.Sized).Held(), x.Drafter.(method.Sized).MemoryFor(8, sample.Params{}); held.Logits > most.Logits {
+		t.Errorf("%d bytes are held, want %d at most", held.Logits, most.Logits)
+	}
+	x.AddRan(3, feature, 7)
+	m.Fail = errors.New("the module fails")
+	tree := method.NewTree(8, vocabulary)
+	tree.Reset(4, method.NewRates(1))
+	if err := x.Drafter.Draft(t.Context(), tree); !errors.Is(err, m.Fail) {
+		t.Errorf("%v, want the module's error", err)
+	}
+	if err := x.Drafter.(method.Closer).Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestNeeds expects what is open of another family to be named.
+func TestNeeds(t *testing.T) {
+	info, err := method.Find("falcon")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, env := range map[string]method.Env{
+		"none is given": {},
+		"none is given; the heads that are open are of the family eagle": {Modules: []*method.Module{{Family: "eagle"}}},
+	} {
+		if err := info.CheckNeeds(env); !errors.Is(err, method.ErrNeeds) || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
