@@ -61,8 +61,8 @@ var headChanges = map[string]func(h *hftest.Head, dir string) error{
 		return h.Write(dir)
 	},
 	"no-norm": func(h *hftest.Head, dir string) error { delete(h.Tensors, "norm.weight"); return h.Write(dir) },
-	"falcon": func(h *hftest.Head, dir string) error {
-		h.Tensors["lstm.weight_ih_l0"] = h.Tensors["norm.weight"]
+	"mtp": func(h *hftest.Head, dir string) error {
+		h.Tensors["mtp.fc.weight"] = h.Tensors["norm.weight"]
 		return h.Write(dir)
 	},
 	"pickle": func(h *hftest.Head, dir string) error {
