@@ -18,6 +18,7 @@ var skipped = map[string][]string{
 	"gemma3":    {"v.", "mm."},                   // what sees images, in ollama's files; prompts are text
 	"t5":        {"dec.blk.0.cross_attn_rel_b."}, // of old checkpoints: T5's cross attention has no biases
 	"qwen3next": {"blk.N.ssm_in."},               // of old files; it is read where attn_qkv and attn_gate are not there
+	"dream":     {"output.bias"},                 // another program leaves room for it and does not add it
 	"gemma3n":   {"v.", "a.", "mm."},
 	"gemma4":    {"v.", "a.", "mm."},
 	"apertus":   {"blk.N.attn_q_norm.bias", "blk.N.attn_k_norm.bias"}, // its norms have none; another program leaves room for them

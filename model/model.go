@@ -41,11 +41,13 @@ type Info struct {
 	Encoder bool
 	Full    bool    // the model generates text, and the tokens of a text that is embedded see each other
 	Source  *Source // of an encoder-decoder; nil: the model reads its own text alone
-	Pooling Pooling // how a text's embedding is made of its tokens' states, as the file says
-	Dense   []Dense // layers behind the pooling
-	Output  int     // values of an embedding; 0: Width
-	Rank    *Rank   // the head of a reranker; nil: none
-	Exits   []Exit  // those that have a norm or a head of their own, ascending
+	// Diffusion is of a model that generates text by masked diffusion; nil: by the next token.
+	Diffusion *Diffusion
+	Pooling   Pooling // how a text's embedding is made of its tokens' states, as the file says
+	Dense     []Dense // layers behind the pooling
+	Output    int     // values of an embedding; 0: Width
+	Rank      *Rank   // the head of a reranker; nil: none
+	Exits     []Exit  // those that have a norm or a head of their own, ascending
 	// Predictors are the modules of the file that predict further tokens, in the order in which they follow each other.
 	Predictors []Predictor
 	Module     *Module // of a draft module; nil: it is a model of its own

@@ -1,6 +1,9 @@
 package synthetic
 
-import "grove/weights/tensor"
+import (
+	"grove/weights/gguf"
+	"grove/weights/tensor"
+)
 
 // traits are the differences of a decoder's tensors from Llama's.
 type traits struct {
@@ -9,16 +12,21 @@ type traits struct {
 	headNorms, wideNorms bool // of queries and keys: by head, over all heads
 	postNorms            bool // behind both blocks
 	noPreNorms           bool
+	canvas               bool // rows see each other; the last token is the mask
 }
 
 var decoders = map[string]traits{
-	"gemma2":   {postNorms: true},
-	"gemma3":   {headNorms: true, postNorms: true},
-	"olmo2":    {wideNorms: true, postNorms: true, noPreNorms: true},
-	"phi3":     {fused: true},
-	"qwen2":    {biases: true},
-	"qwen3":    {headNorms: true},
-	"qwen3moe": {headNorms: true},
+	"dream":     {biases: true, canvas: true},
+	"gemma2":    {postNorms: true},
+	"gemma3":    {headNorms: true, postNorms: true},
+	"llada":     {canvas: true},
+	"llada-moe": {headNorms: true, canvas: true},
+	"olmo2":     {wideNorms: true, postNorms: true, noPreNorms: true},
+	"phi3":      {fused: true},
+	"qwen2":     {biases: true},
+	"qwen3":     {headNorms: true},
+	"qwen3moe":  {headNorms: true},
+	"rnd1":      {headNorms: true, canvas: true},
 }
 
 // decoder adds the layers of a decoder with RMSNorm and a gate.
@@ -57,6 +65,13 @@ func (b *builder) decoder(t traits) {
 	}
 	if s.LongRope > 0 {
 		b.longRope()
+	}
+	if t.canvas {
+		b.set("attention.causal", false)
+		b.metadata = append(b.metadata, gguf.KV{Key: "tokenizer.ggml.mask_token_id", Value: gguf.Of(uint32(s.Vocab - 1))})
+		if s.Arch == "llada" || s.Arch == "llada-moe" {
+			b.metadata = append(b.metadata, gguf.KV{Key: "diffusion.shift_logits", Value: gguf.Of(false)})
+		}
 	}
 }
 

@@ -101,7 +101,7 @@ func (s Spec) WithDefaults() Spec {
 	}
 	or(&s.ValueSize, s.KeySize)
 	s.scanDefaults()
-	if s.Arch == "qwen3moe" || s.Arch == "gpt-oss" || s.latent() || s.Arch == "llama4" || s.Arch == "nomic-bert-moe" {
+	if s.Arch == "qwen3moe" || s.Arch == "llada-moe" || s.Arch == "rnd1" || s.Arch == "gpt-oss" || s.latent() || s.Arch == "llama4" || s.Arch == "nomic-bert-moe" {
 		or(&s.Experts, 6)
 		or(&s.ExpertsPerToken, 2)
 	}

@@ -33,6 +33,7 @@ var archs = map[string]float64{
 	"deepseek-moe":        exactArch,
 	"deepseek2-moe":       exactArch,
 	"dots1-moe":           exactArch,
+	"dream-dense":         exactArch,
 	"ernie4_5-moe":        exactArch,
 	"exaone-dense":        exactArch,
 	"exaone-moe-moe":      exactArch,
@@ -54,6 +55,8 @@ var archs = map[string]float64{
 	"lfm2-dense":          exactArch,
 	"lfm2moe-moe":         exactArch,
 	"llama4-moe":          exactArch,
+	"llada-dense":         exactArch,
+	"llada-moe-moe":       exactArch,
 	"minicpm-dense":       exactArch,
 	"minicpm-moe":         exactArch,
 	"minicpm3-dense":      exactArch,
@@ -70,6 +73,7 @@ var archs = map[string]float64{
 	"qwen3next-moe":       exactArch,
 	"qwen3vl-dense":       exactArch,
 	"qwen3vlmoe-moe":      exactArch,
+	"rnd1-moe":            exactArch,
 	"seed_oss-dense":      exactArch,
 	"smollm3-dense":       exactArch,
 	"stablelm-dense":      exactArch,
@@ -89,6 +93,7 @@ var archs = map[string]float64{
 // unread are the ends of the names of tensors that llama.cpp loads and leaves out of its sums, with the values that leave them
 // out here.
 var unread = map[string]map[string]float32{
+	"llada-dense":     {".bias": 0, "rope_freqs.weight": 1},
 	"ernie4_5-moe":    {".attn_output.bias": 0},
 	"falcon-h1-dense": {".attn_output.bias": 0, "rope_freqs.weight": 1},
 	"kimi-linear-moe": unreadBiases,
@@ -140,6 +145,9 @@ func TestArchs(t *testing.T) {
 			usual := r.source
 			r.source = ids // both parts of an encoder-decoder were fed them
 			got := r.Reference(ids)
+			if r.Model.Info().Diffusion != nil {
+				got = r.Canvas(ids)
+			}
 			r.source = usual
 			var worst, square float64
 			n := 0

@@ -73,6 +73,18 @@ func (r *Runner) Reference(ids []token.ID) []Bits {
 	return r.Prefill(s, ids, len(ids))
 }
 
+// Canvas runs a text as one block behind an empty sequence and returns the bits of every index: how a model of masked diffusion is run.
+func (r *Runner) Canvas(ids []token.ID) (out []Bits) {
+	r.tb.Helper()
+	s, parent := r.NewSeq(""), forest.Trunk
+	defer r.Close(s)
+	for _, id := range ids {
+		parent = r.Add(forest.Row{Seq: s, Parent: parent, ID: id, Block: 1, Want: logits})
+	}
+	r.Forward()
+	return r.take(len(ids))
+}
+
 // Prefill appends ids to a trunk in steps of at most chunk rows and returns the bits of every index.
 func (r *Runner) Prefill(s forest.Seq, ids []token.ID, chunk int) []Bits {
 	r.tb.Helper()

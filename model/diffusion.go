@@ -1,0 +1,37 @@
+package model
+
+import (
+	"math"
+
+	"grove/text/token"
+)
+
+// Diffusion describes a model of masked diffusion: all rows of a text see each other, and each row that is a mask gives a distribution of the token in its place. It is
+// read-only.
+type Diffusion struct {
+	Mask  token.ID // the mask token; [token.None]: the file names none, so that no text can be generated
+	Shift bool     // a row gives the token behind its own place
+}
+
+// MaskedDiffusion says that the model is one of masked diffusion, by the keys tokenizer.ggml.mask_token_id and diffusion.shift_logits, which is true where
+// it is missing. A file that says that its tokens see earlier ones alone is refused.
+func (l *Loader) MaskedDiffusion() {
+	if l.BoolOr("attention.causal", false) {
+		l.fail("%s is true; the tokens of a diffusion model see each other", l.key("attention.causal"))
+	}
+	d := &Diffusion{Mask: token.None, Shift: true}
+	if shift, ok, err := l.file.Bool("diffusion.shift_logits"); err != nil {
+		l.wrap(err)
+	} else if ok {
+		d.Shift = shift
+	}
+	switch id, ok, err := l.file.Uint("tokenizer.ggml.mask_token_id"); {
+	case err != nil:
+		l.wrap(err)
+	case ok && uint64(id) >= uint64(min(l.info.Vocabulary, math.MaxInt32)):
+		l.fail("tokenizer.ggml.mask_token_id is %d; the vocabulary has %d tokens", id, l.info.Vocabulary)
+	case ok:
+		d.Mask = token.ID(id)
+	}
+	l.info.Diffusion, l.info.Encoder = d, false
+}
