@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"grove/adapters"
+	"grove/diffuse"
 	"grove/engine"
 	"grove/method"
 	"grove/sample"
@@ -89,6 +90,8 @@ type Request struct {
 	// those that [Model.Adapters] has; empty: none. Texts share what is computed only where they have the same. Drafts of a
 	// second model come without them.
 	Adapters []AdapterScale
+	// Diffusion says how a model of masked diffusion fills its canvas; nil: as the zero value says. For other models it is an [*OptionError].
+	Diffusion *Diffusion
 
 	set  *adapters.Set // that Adapters stands for
 	form *infill.Form  // of a prompt with a suffix
@@ -136,6 +139,8 @@ type Stats struct {
 	MaxDrafts      int              // of a round at most
 	Grade          Grade            // what methods, rule and search leave of plain decoding's answer
 	Attempts       []Attempt        // of [Request.Search]: the answers that were tried
+	Passes         int              // of a model of masked diffusion
+	Rows           int              // of these passes
 }
 
 // Generation is an answer on its way. It is for one goroutine.
@@ -162,6 +167,8 @@ type Generation struct {
 
 	stages []sample.Stage // of the constraint
 	head   []byte         // that was taken back of the prompt
+
+	diffusion *diffuse.Settings // of a model of masked diffusion; nil: the answer is decoded token by token
 
 	conversation *Conversation // whose sequence it goes on with; nil: one of its own
 }
@@ -199,6 +206,9 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 	}
 	g.thoughts = g.thinking.Count(ids)
 	if g.prediction, err = m.predict(ctx, r.Prediction); err != nil {
+		return nil, err
+	}
+	if err := g.canvas(); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(m.prefixed(&r, len(ids)), g.constrain(), g.openSearch()); err != nil {
@@ -347,6 +357,9 @@ func (g *Generation) Parts() iter.Seq2[TokenParts, error] {
 
 func (g *Generation) run(yield func(Token, error) bool) (err error) {
 	g.start = time.Now()
+	if g.diffusion != nil {
+		return g.fill(yield)
+	}
 	draft, err := g.model.resident.Drafting(g.ctx, g.req.Method) // before there is a slot, which measuring steps may wait for
 	if err != nil {
 		return err
@@ -397,7 +410,7 @@ func (g *Generation) emit(next func(context.Context) (engine.SampledToken, error
 			g.stats.Finish = FinishLength
 			break
 		}
-		if g.program == nil && g.seq.Ended() { // the token of the end is not drawn
+		if g.program == nil && g.diffusion == nil && g.seq.Ended() { // the token of the end is not drawn
 			g.stats.Finish = FinishStop
 			break
 		}

@@ -133,7 +133,7 @@ func (c *Config) complete(info *model.Info) (kv.Config, error) {
 	}
 	c.Drafts, c.Drafting = min(cmp.Or(c.Drafts, plan.MaxDraft), plan.MaxDraft), min(cmp.Or(c.Drafting, c.Seqs), c.Seqs)
 	live := 0 // nodes that a round leaves until the next: its root, and drafts
-	if info.Encoder {
+	if info.Encoder || info.Diffusion != nil {
 		c.Chunk = c.Context // a text is one step: its rows see each other
 	} else {
 		live = c.Seqs + c.Drafting*c.Drafts
@@ -179,6 +179,14 @@ func (e *Engine) CacheBytes() int {
 		n += e.encoder.CacheBytes()
 	}
 	return n
+}
+
+// checkNext returns an error where the model has no distribution of the next token alone.
+func (e *Engine) checkNext() error {
+	if info := e.steps.Model.Info(); info.Diffusion != nil {
+		return fmt.Errorf("engine: %s fills a canvas by masked diffusion: it has no logits of the next token alone", info.Arch)
+	}
+	return nil
 }
 
 // CheckGenerates returns [ErrEncoder], with the architecture's name, where the model has no logits to draw from.

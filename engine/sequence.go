@@ -39,10 +39,10 @@ type Sequence struct {
 	active   bool // the place from which its adapters work is known
 }
 
-// NewSequence opens a sequence that draws its tokens as the answer says. Errors: [ErrEncoder], [ErrBusy], those
+// NewSequence opens a sequence that draws its tokens as the answer says. Errors: [ErrEncoder], a model of masked diffusion, [ErrBusy], those
 // of the answer's settings.
 func (e *Engine) NewSequence(a Answer) (*Sequence, error) {
-	if err := e.CheckGenerates(); err != nil {
+	if err := errors.Join(e.CheckGenerates(), e.checkNext()); err != nil {
 		return nil, err
 	}
 	chain, err := sample.NewChain(a.settings(), e.vocab)

@@ -66,7 +66,7 @@ func (e *Engine) States(ctx context.Context, ids []token.ID, r reading.Reading, 
 // on, in order; a row is valid during the call. The cache is not searched for a prefix, whose rows would give none. Errors:
 // [ErrContext] with both numbers, [ErrBusy], ctx's, the model's, write's.
 func (e *Engine) Logits(ctx context.Context, ids []token.ID, first int, write func(row []float32) error) error {
-	if err := errors.Join(e.CheckGenerates(), e.CheckSource("a text alone has no logits")); err != nil {
+	if err := errors.Join(e.CheckGenerates(), e.checkNext(), e.CheckSource("a text alone has no logits")); err != nil {
 		return err
 	}
 	j := &states{e: e, ids: ids, first: first, row: forest.Row{Want: forest.Want{Logits: true}}, most: min(e.steps.Chunk, logitsRows)}

@@ -38,5 +38,13 @@ func (c *methodsCommand) Run() error {
 	for _, s := range grove.Searches() {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Name, grove.Lossy, s.Options, s.Paper)
 	}
+	fmt.Fprintln(w, "\nPOLICY OF A CANVAS\tGRADE\tOPTIONS\tPAPER")
+	for _, p := range grove.DiffusionPolicies() {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", p.Name, grove.Exact, cmp.Or(p.Options, "-"), p.Paper)
+	}
+	fmt.Fprintln(w, "\nCACHE OF A CANVAS\tGRADE\tPAPER")
+	for _, c := range grove.DiffusionCaches() {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Name, c.Grade, c.Paper)
+	}
 	return w.Flush()
 }

@@ -39,6 +39,8 @@ type Stages struct {
 
 	Accept string `json:"accept" bytes:"1024"` // the rule by which drafts are accepted
 	Search string `json:"search" bytes:"1024"` // a program with its options
+
+	Diffusion *Diffusion `json:"diffusion"` // of a diffusion model
 }
 
 // stages sets what the fields decide.

@@ -161,6 +161,7 @@ type Request struct {
 	Drafting
 	Draft
 	Adapters
+	Diffusion
 }
 
 // Options returns how the model is opened, for one text at a time.
@@ -184,7 +185,7 @@ func (f *Request) RequestOf(m *grove.Model) (r grove.Request, err error) {
 
 // request returns the request that the flags describe for a model that recommends something.
 func (f *Request) request(a grove.Advice) grove.Request {
-	r := grove.Request{Seed: f.Seed.Value, Stop: f.Stop, Method: string(f.Method), Accept: string(f.Accept.Rule), Sampling: grove.DefaultSampling()}
+	r := grove.Request{Seed: f.Seed.Value, Stop: f.Stop, Method: string(f.Method), Accept: string(f.Accept.Rule), Sampling: grove.DefaultSampling(), Diffusion: f.Diffusion.Setting()}
 	s := &r.Sampling
 	a.Apply(s, &r.Penalties)
 	s.Temperature = f.Temperature.Or(s.Temperature)

@@ -29,6 +29,8 @@ type Summary struct {
 	Advice    string          `json:"model_sampling,omitempty"` // settings of the draw that the model's file recommends
 	Reasoning int             `json:"reasoning_tokens"`         // of the generated, between the model's markers of thinking
 	Attempts  []grove.Attempt `json:"attempts,omitempty"`       // of a search
+	Passes    int             `json:"passes,omitempty"`         // over the canvas of a diffusion model
+	Rows      int             `json:"rows,omitempty"`           // of these
 }
 
 // Of returns the summary of a generation.
@@ -43,7 +45,7 @@ func Of(s grove.Stats) Summary {
 		Tokens:     s.Tokens, Rate: rate(s.Tokens-1, s.GenerationTime), // the clock of generation starts with the first token
 		Memory: machine.PeakMemory(), Seed: s.Seed, Finish: finish,
 		Steps: s.Drafting.Rounds, Drafted: s.Drafting.Drafted, Accepted: s.Drafting.Accepted,
-		Grade: string(s.Grade), Reasoning: s.Reasoning, Attempts: s.Attempts,
+		Grade: string(s.Grade), Reasoning: s.Reasoning, Attempts: s.Attempts, Passes: s.Passes, Rows: s.Rows,
 	}
 }
 
@@ -72,6 +74,9 @@ func (s Summary) String() string {
 			drafts += " (" + s.Grade + ")"
 		}
 		drafts += "; "
+	}
+	if s.Passes > 0 {
+		drafts = fmt.Sprintf("%d passes of %d rows (%s); ", s.Passes, s.Rows, s.Grade)
 	}
 	for i, a := range s.Attempts {
 		if a.Perplexity > 0 {

@@ -1,0 +1,354 @@
+// Package diffuse generates text by masked diffusion: a canvas behind the prompt begins as masks, and in each pass of the model a policy chooses the masks
+// that become tokens, until none is left (LLaDA, Nie et al. 2025).
+//
+// A [Generator] runs the passes. What it fixes where is a [Policy]; which rows a pass runs, and which keys of earlier passes it sees, is a [Cache]; how long the next block is,
+// is a [Blocks]. Random numbers depend on seed, sample, place and pass alone, so an answer depends on the request and not on what runs beside it.
+package diffuse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"grove/text/token"
+)
+
+// Row is a row of a pass: a token at a place of the text.
+type Row struct {
+	Place int // from 0, of the prompt and the canvas
+	ID    token.ID
+	Want  bool // its logits
+}
+
+// Board runs the passes. It is for one goroutine.
+type Board interface {
+	// Pass runs branches of rows. Rows of a branch see each other and all that is kept, in this order. The first keep rows of the first branch are kept for
+	// later passes, and the others dropped.
+	Pass(ctx context.Context, branches [][]Row, keep int) error
+	// Logits returns what the i-th row of a branch of the last pass gave, valid until the next pass; they may be changed.
+	Logits(branch, i int) []float32
+	// Clear drops what was kept.
+	Clear() error
+	// Rows returns the most rows of a pass.
+	Rows() int
+}
+
+// Sampler turns logits into proposals. It is for one goroutine.
+type Sampler interface {
+	// Draw returns the token that the random numbers of an index of the answer and a pass draw from logits, which it does not change; greedy, the likeliest.
+	Draw(logits []float32, index, pass int) (token.ID, error)
+	// Number returns a number above 0 and below 1 for an index of the answer and a pass.
+	Number(index, pass int) float64
+}
+
+// Settings say how a canvas is filled.
+type Settings struct {
+	Length int // places of the canvas
+	Block  int // places of a block; 0: Length. Blocks are filled one after the other
+	Passes int // that all blocks take together, where the policy counts them; 0: Length
+	Policy string
+	Cache  string
+	Drafts int // of FreeDave, that a pass verifies; 0: none
+
+	// Blocks is "adaptive" or "adaptive:P" for blocks that end behind a delimiter, such as the end of a line, of at least the probability P, in place of Block.
+	Blocks     string
+	Delimiters []token.ID
+	// Early is "prophet" where all masks become tokens once the two likeliest tokens of each are far apart, "end" where the canvas ends with the text, and "" for neither.
+	Early string
+	Ends  func(token.ID) bool // reports whether a token ends the text; nil: none does
+
+	Mask  token.ID
+	Shift bool // a row gives the token behind its own place
+}
+
+// Place is a place of the canvas with what is known of it.
+type Place struct {
+	ID   token.ID // the mask, as long as it is one
+	P    float64  // the probability of ID, at temperature 1, in the pass that fixed it
+	Pass int      // that fixed it
+}
+
+// Generator fills one canvas. It is for one goroutine.
+type Generator struct {
+	s       Settings
+	board   Board
+	sampler Sampler
+	policy  Policy
+	cache   cache
+	read    reader
+	ahead   ahead
+
+	prompt    []token.ID
+	canvas    []Place
+	masks     int
+	first     int // of the block
+	end       int
+	to        int // end of the places whose proposals a pass gives
+	view      View
+	decision  Decision
+	pass      int // that were run
+	step      int // by which random numbers are drawn: passes, but for those that FreeDave saves
+	rows      int // that have run
+	order     []int
+	branches  [][]Row
+	at        [][]int // by branch and place of the text: the row that gives its token, or -1
+	proposals []Proposal
+}
+
+// MostLength is the longest canvas.
+const MostLength = 1 << 16
+
+// Check completes the settings, and returns an error that names one that is none.
+func (s *Settings) Check() error {
+	if s.Block == 0 {
+		s.Block = s.Length
+	}
+	if s.Passes == 0 {
+		s.Passes = s.Length
+	}
+	switch {
+	case s.Mask == token.None:
+		return errors.New("diffuse: the model names no mask token (tokenizer.ggml.mask_token_id), without which there is no canvas")
+	case s.Length < 1 || s.Length > MostLength:
+		return fmt.Errorf("diffuse: a canvas of %d tokens; it must have 1 to %d", s.Length, MostLength)
+	case s.Block < 1 || s.Block > s.Length:
+		return fmt.Errorf("diffuse: blocks of %d tokens; they must have 1 to %d, the canvas", s.Block, s.Length)
+	case s.Passes < 1 || s.Passes > s.Length:
+		return fmt.Errorf("diffuse: %d steps; there must be 1 to %d, the tokens of the canvas", s.Passes, s.Length)
+	}
+	p, err := OpenPolicy(s.Policy)
+	if err == nil {
+		_, err = openCache(s.Cache)
+	}
+	if err == nil {
+		err = s.draftable(p)
+	}
+	if err == nil {
+		_, err = s.look()
+	}
+	return err
+}
+
+// New returns a generator of a canvas behind a prompt. Errors are those of [Settings.Check].
+func New(prompt []token.ID, s Settings, b Board, sampler Sampler) (*Generator, error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	p, err := OpenPolicy(s.Policy)
+	if err != nil {
+		return nil, err
+	}
+	c, err := openCache(s.Cache)
+	if err != nil {
+		return nil, err
+	}
+	g := &Generator{s: s, board: b, sampler: sampler, policy: p, cache: c, prompt: prompt, masks: s.Length}
+	g.canvas = slices.Repeat([]Place{{ID: s.Mask, Pass: -1}}, s.Length)
+	if g.ahead, err = s.look(); err != nil {
+		return nil, err
+	}
+	if g.s.Ends == nil {
+		g.s.Ends = func(token.ID) bool { return false }
+	}
+	g.proposals, g.read = make([]Proposal, s.Length), readWith(sampler, s.Mask)
+	return g, nil
+}
+
+// Done reports whether no mask is left.
+func (g *Generator) Done() bool { return g.masks == 0 }
+
+// Canvas returns the canvas, which the caller does not change.
+func (g *Generator) Canvas() []Place { return g.canvas }
+
+// Finished returns the places from the beginning that are tokens and stay so.
+func (g *Generator) Finished() []Place {
+	n := 0
+	for n < len(g.canvas) && g.canvas[n].ID != g.s.Mask && (n < g.first || !g.policy.Revises()) {
+		n++
+	}
+	return g.canvas[:n]
+}
+
+// Passes returns the passes that were run, and their rows.
+func (g *Generator) Passes() (passes, rows int) { return g.pass, g.rows }
+
+// Step runs a pass and fixes what the policy chooses. It does nothing where the canvas is full. Errors are the board's, the sampler's, and one that says that a policy fixed nothing.
+func (g *Generator) Step(ctx context.Context) error {
+	if g.Done() {
+		return nil
+	}
+	entry := g.first == g.end || g.left() == 0
+	if entry {
+		g.enter()
+	}
+	if g.s.Drafts > 0 && !entry {
+		return g.stepDrafts(ctx)
+	}
+	g.to = g.readTo(entry)
+	clear, keep := g.cache.plan(g, entry)
+	if err := g.run(ctx, clear, keep, [][]Place{g.canvas}); err != nil {
+		return err
+	}
+	if err := g.proposeAt(0, g.step, g.canvas, g.proposals); err != nil {
+		return err
+	}
+	if g.s.Drafts > 0 {
+		g.pass++
+		return nil // drafts go on from what this pass says
+	}
+	if entry && g.ahead.delimiter > 0 {
+		g.endBlock()
+	}
+	if g.known() {
+		g.finish()
+		return nil
+	}
+	err := g.decide()
+	if g.ahead.cut && err == nil {
+		g.cut(g.cutAt())
+	}
+	return err
+}
+
+// left returns the masks of the block.
+func (g *Generator) left() (n int) {
+	for _, p := range g.canvas[g.first:g.end] {
+		if p.ID == g.s.Mask {
+			n++
+		}
+	}
+	return n
+}
+
+// enter begins the next block.
+func (g *Generator) enter() {
+	g.first = g.end
+	g.end = min(g.first+g.s.Block, len(g.canvas))
+	g.to = g.end
+	g.begin()
+}
+
+// begin tells the policy the block.
+func (g *Generator) begin() {
+	g.view = View{
+		First: g.first, End: g.end, Proposals: g.proposals, Canvas: g.canvas, Mask: g.s.Mask,
+		Passes: g.end*g.s.Passes/len(g.canvas) - g.first*g.s.Passes/len(g.canvas), Number: func(place int) float64 { return g.sampler.Number(place, g.step) },
+	}
+	g.view.Passes = max(1, g.view.Passes)
+	g.policy.Begin(&g.view)
+}
+
+// run runs the places of the text in g.order for each of some canvases.
+func (g *Generator) run(ctx context.Context, clear bool, keep int, canvases [][]Place) error {
+	if clear {
+		if err := g.board.Clear(); err != nil {
+			return err
+		}
+	}
+	g.branches, g.at = g.branches[:0], g.at[:0]
+	for _, canvas := range canvases {
+		rows, at := g.rowsOf(canvas)
+		g.branches, g.at, g.rows = append(g.branches, rows), append(g.at, at), g.rows+len(rows)
+	}
+	return g.board.Pass(ctx, g.branches, keep)
+}
+
+// rowsOf returns the rows of a canvas, and by place of the text the row that gives the token there, or -1.
+func (g *Generator) rowsOf(canvas []Place) (rows []Row, at []int) {
+	at = slices.Repeat([]int{-1}, len(g.prompt)+len(canvas))
+	for i, place := range g.order {
+		row := Row{Place: place, ID: g.idAt(canvas, place)}
+		for _, gives := range g.gives(place) {
+			if to := gives - len(g.prompt); to >= 0 && to < len(canvas) && g.reads(canvas, to) {
+				row.Want, at[gives] = true, i
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows, at
+}
+
+// idAt returns the token at a place of the text.
+func (g *Generator) idAt(canvas []Place, place int) token.ID {
+	if place < len(g.prompt) {
+		return g.prompt[place]
+	}
+	return canvas[place-len(g.prompt)].ID
+}
+
+// gives returns the places whose tokens a row gives: its own, or the next one; behind no prompt the first row gives both.
+func (g *Generator) gives(place int) []int {
+	switch {
+	case !g.s.Shift:
+		return []int{place}
+	case place == 0:
+		return []int{0, 1}
+	}
+	return []int{place + 1}
+}
+
+// reads reports whether the proposal of a place of a canvas is read: of a mask, and of the block's other places where the policy revises them.
+func (g *Generator) reads(canvas []Place, place int) bool {
+	return place >= g.first && place < g.to && (canvas[place].ID == g.s.Mask || g.policy.Revises())
+}
+
+// proposeAt reads what a branch gave, with the random numbers of a step.
+func (g *Generator) proposeAt(branch, step int, canvas []Place, to []Proposal) error {
+	clear(to)
+	for place := g.first; place < g.to; place++ {
+		row := g.at[branch][len(g.prompt)+place]
+		if row < 0 || !g.reads(canvas, place) {
+			continue
+		}
+		p, err := g.read(g.board.Logits(branch, row), place, step)
+		if err != nil {
+			return err
+		}
+		to[place] = p
+	}
+	return nil
+}
+
+// decide lets the policy choose, and writes what it chose.
+func (g *Generator) decide() error {
+	v, d := &g.view, &g.decision
+	v.Masked = v.Masked[:0]
+	for at := v.First; at < v.End; at++ {
+		if g.canvas[at].ID == g.s.Mask {
+			v.Masked = append(v.Masked, at)
+		}
+	}
+	d.Fix, d.Mask = d.Fix[:0], d.Mask[:0]
+	g.policy.Choose(d, v)
+	for _, at := range d.Mask {
+		g.unfix(at)
+	}
+	for _, at := range d.Fix {
+		g.fix(at, &g.proposals[at])
+	}
+	v.Pass++
+	g.pass++
+	g.step++
+	if v.Pass > mostPasses(v) {
+		return fmt.Errorf("diffuse: policy %s has run %d passes over a block of %d tokens, and %d are masks", g.s.Policy, v.Pass, v.End-v.First, g.left())
+	}
+	return nil
+}
+
+// mostPasses bounds the passes of a block.
+func mostPasses(v *View) int { return 4*(v.End-v.First) + v.Passes }
+
+func (g *Generator) fix(at int, p *Proposal) {
+	if g.canvas[at].ID == g.s.Mask {
+		g.masks--
+	}
+	g.canvas[at] = Place{ID: p.ID, P: p.P, Pass: g.pass}
+}
+
+func (g *Generator) unfix(at int) {
+	if g.canvas[at].ID != g.s.Mask {
+		g.masks++
+		g.canvas[at] = Place{ID: g.s.Mask, Pass: -1}
+	}
+}

@@ -1,0 +1,202 @@
+package diffuse
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"grove/internal/near"
+	"grove/text/token"
+)
+
+// View is the sight that a policy has of a pass over a block.
+type View struct {
+	First, End int // places of the block in the canvas
+	Pass       int // of the block, from 0
+	Passes     int // that the block is to take, for policies that count them
+	Mask       token.ID
+	Canvas     []Place
+	Masked     []int                   // places of the block that are masks, rising
+	Proposals  []Proposal              // by place: of masks, and of the block's other places where the policy revises them
+	Number     func(place int) float64 // a random number above 0 and below 1 of this pass
+}
+
+// Decision is the choice of a policy.
+type Decision struct {
+	Fix  []int // masks, or tokens that are replaced, which become what is proposed
+	Mask []int // tokens that become masks again
+}
+
+// Policy chooses the places that a pass fixes. It has the state of one canvas, and is for one goroutine.
+type Policy interface {
+	// Begin begins a block.
+	Begin(v *View)
+	// Choose adds places to a decision that is empty.
+	Choose(d *Decision, v *View)
+	// Revises reports whether places that are tokens may be masks or other tokens later, so that their proposals are wanted and nothing is final before its block is.
+	Revises() bool
+}
+
+// Info describes a policy.
+type Info struct {
+	Name    string
+	Paper   string
+	Options string // name=default, with commas between
+	Open    func(o *Options) Policy
+}
+
+// stateless is what policies without a state have in common: they begin nothing and revise nothing.
+type stateless struct{}
+
+// Begin implements [Policy].
+func (stateless) Begin(*View) {}
+
+// Revises implements [Policy].
+func (stateless) Revises() bool { return false }
+
+// chooser is a policy without a state.
+type chooser struct {
+	stateless
+	choose func(d *Decision, v *View)
+}
+
+// Choose implements [Policy].
+func (c chooser) Choose(d *Decision, v *View) { c.choose(d, v) }
+
+var policies []Info
+
+func register(i Info) { policies = append(policies, i) }
+
+// Policies returns the policies, sorted by name.
+func Policies() []Info {
+	return slices.SortedFunc(slices.Values(policies), func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// Usual is the policy where none is named.
+const Usual = "threshold"
+
+// OpenPolicy makes the policy that a text names: a name and options, as in "threshold:p=0.9", with commas between them; "" is [Usual].
+func OpenPolicy(text string) (Policy, error) {
+	name, options, _ := strings.Cut(text, ":")
+	if name == "" {
+		name = Usual
+	}
+	var names []string
+	for _, i := range Policies() {
+		names = append(names, i.Name)
+		if i.Name != name {
+			continue
+		}
+		o := &Options{policy: i, given: map[string]string{}}
+		if err := o.parse(options); err != nil {
+			return nil, err
+		}
+		p := i.Open(o)
+		for left := range o.given {
+			o.fail("option %q is not known", left)
+		}
+		return p, o.err
+	}
+	return nil, fmt.Errorf("diffuse: policy %.40q is not known; these are: %s%s", name, strings.Join(names, ", "), near.Hint(name, names))
+}
+
+// Options are the settings of a policy. The first error stays.
+type Options struct {
+	policy Info
+	given  map[string]string
+	err    error
+}
+
+func (o *Options) parse(text string) error {
+	for part := range strings.SplitSeq(text, ",") {
+		if part == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(part, "=")
+		if !ok || o.given[name] != "" {
+			o.fail("option %.40q is no name=value that is given once", part)
+		}
+		o.given[name] = value
+	}
+	return o.err
+}
+
+func (o *Options) fail(format string, args ...any) {
+	if o.err == nil {
+		options := o.policy.Options
+		if options == "" {
+			options = "none"
+		}
+		o.err = fmt.Errorf("diffuse: policy %s: %s; its options are: %s", o.policy.Name, fmt.Sprintf(format, args...), options)
+	}
+}
+
+// number takes a number from least to most out of the options, or its usual value.
+func (o *Options) number(name string, usual, least, most float64) float64 {
+	text, ok := o.given[name]
+	if delete(o.given, name); !ok {
+		return usual
+	}
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(x >= least && x <= most) {
+		o.fail("%s is %.40q; it must be a number from %g to %g", name, text, least, most)
+		return usual
+	}
+	return x
+}
+
+// word takes one of some words out of the options, or the first of them.
+func (o *Options) word(name string, words ...string) string {
+	text, ok := o.given[name]
+	if delete(o.given, name); !ok {
+		return words[0]
+	}
+	if !slices.Contains(words, text) {
+		o.fail("%s is %.40q; it must be one of %s", name, text, strings.Join(words, ", "))
+		return words[0]
+	}
+	return text
+}
+
+// best returns the n masks of the highest scores, of equal ones the first.
+func best(v *View, n int, score func(at int) float64) []int {
+	ranked := slices.Clone(v.Masked)
+	slices.SortStableFunc(ranked, func(a, b int) int {
+		switch x, y := score(a), score(b); {
+		case x > y:
+			return -1
+		case x < y:
+			return 1
+		}
+		return 0
+	})
+	return ranked[:min(max(n, 0), len(ranked))]
+}
+
+// confidence is the score of most policies.
+func (v *View) confidence(at int) float64 { return v.Proposals[at].P }
+
+// counts returns how many of n masks a pass of a schedule fixes: as many in each, the first ones one more where they do not divide.
+func counts(n, pass, passes int) int {
+	if pass >= passes {
+		return n
+	}
+	k := n / passes
+	if pass < n%passes {
+		k++
+	}
+	return k
+}
+
+// fixAll adds the masks that pass a test, and the one of the highest score where none does.
+func fixAll(d *Decision, v *View, score func(at int) float64, passes func(at int) bool) {
+	for _, at := range v.Masked {
+		if passes(at) {
+			d.Fix = append(d.Fix, at)
+		}
+	}
+	if len(d.Fix) == 0 {
+		d.Fix = append(d.Fix, best(v, 1, score)...)
+	}
+}

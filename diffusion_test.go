@@ -1,0 +1,163 @@
+package grove_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"grove"
+	"grove/model/synthetic"
+	"grove/weights/gguf"
+)
+
+// filled is an answer of a model of masked diffusion.
+type filled struct {
+	Text   string
+	Passes int
+	Rows   int
+	Grade  grove.Grade
+}
+
+func fill(t *testing.T, m *grove.Model, r grove.Request) filled {
+	t.Helper()
+	g, err := m.Generate(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := g.Text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := g.Stats()
+	return filled{text, s.Passes, s.Rows, s.Grade}
+}
+
+// TestDiffusion fills canvases with random models of each architecture, by themselves and beside others, with any threads: the tokens depend on the request alone.
+func TestDiffusion(t *testing.T) {
+	for _, arch := range []string{"llada", "llada-moe", "dream", "rnd1"} {
+		t.Run(arch, func(t *testing.T) {
+			one, _ := randomModel(t, synthetic.Spec{Arch: arch}, grove.Options{Threads: 1, CacheType: "f32"}, nil)
+			m, _ := randomModel(t, synthetic.Spec{Arch: arch}, grove.Options{Threads: 2, Parallel: 4, CacheType: "f32"}, nil)
+			var requests []grove.Request
+			for i, d := range []grove.Diffusion{{}, {Block: 8}, {Block: 8, Cache: "prefix"}, {Block: 8, Cache: "dual"}, {Cache: "delayed"}, {Policy: "static", Steps: 6}, {Policy: "factor", Block: 5}, {Policy: "timestep", Steps: 12}} {
+				seed := uint64(7 + i)
+				r := grove.Request{Prompt: fmt.Sprint("text ", i), MaxTokens: 24, Seed: &seed, IgnoreEnd: true, Diffusion: &d}
+				if i%2 == 1 {
+					r.Sampling.Temperature = 0.8
+				}
+				requests = append(requests, r)
+			}
+			alone := make([]filled, len(requests))
+			for i, r := range requests {
+				alone[i] = fill(t, one, r)
+				if d := r.Diffusion; (d.Cache != "") != (alone[i].Grade == grove.Lossy) {
+					t.Errorf("%+v has the grade %v", *d, alone[i].Grade)
+				}
+			}
+			beside := make([]filled, len(requests))
+			var all sync.WaitGroup
+			for i, r := range requests {
+				all.Go(func() { beside[i] = fill(t, m, r) })
+			}
+			all.Wait()
+			if diff := cmp.Diff(alone, beside); diff != "" {
+				t.Error(diff)
+			}
+			if p := alone[5].Passes; p != 6 {
+				t.Errorf("%d passes of 6 steps", p)
+			}
+		})
+	}
+}
+
+// TestDiffusionCaches: a cache that is made anew in every pass gives the answer of none.
+func TestDiffusionCaches(t *testing.T) {
+	m, _ := randomModel(t, synthetic.Spec{Arch: "llada"}, grove.Options{CacheType: "f32"}, nil)
+	ask := func(cache string, block int) filled {
+		return fill(t, m, grove.Request{Prompt: "a prompt", MaxTokens: 24, IgnoreEnd: true, Diffusion: &grove.Diffusion{Cache: cache, Block: block, Policy: "static"}})
+	}
+	plain := ask("", 1)
+	for _, cache := range []string{"prefix", "dual"} { // blocks of one token have one pass each, which runs all rows
+		if got := ask(cache, 1); cache == "prefix" && got.Text != plain.Text || got.Rows != plain.Rows {
+			t.Errorf("%s: %+v, want %+v", cache, got, plain)
+		}
+	}
+	if got, want := ask("delayed:1", 0), ask("", 0); got.Rows != want.Rows {
+		t.Errorf("delayed:1: %d rows, want %d", got.Rows, want.Rows)
+	}
+	for cache, most := range map[string]int{"prefix": 2, "dual": 3} {
+		if got, want := ask(cache, 8), ask("", 8); got.Passes != want.Passes || got.Rows*most > want.Rows*2 {
+			t.Errorf("%s: %d rows in %d passes, without it %d in %d", cache, got.Rows, got.Passes, want.Rows, want.Passes)
+		}
+	}
+}
+
+// TestDiffusionRefused names what a canvas cannot do, and settings that are none.
+func TestDiffusionRefused(t *testing.T) {
+	m, _ := randomModel(t, synthetic.Spec{Arch: "llada"}, grove.Options{}, nil)
+	plain, _ := randomModel(t, synthetic.Spec{Arch: "llama"}, grove.Options{}, nil)
+	unmasked, _ := randomModel(t, synthetic.Spec{Arch: "llada"}, grove.Options{}, func(kv []gguf.KV) (left []gguf.KV) {
+		for _, k := range kv {
+			if k.Key != "tokenizer.ggml.mask_token_id" {
+				left = append(left, k)
+			}
+		}
+		return left
+	})
+	for _, c := range []struct {
+		name  string
+		model *grove.Model
+		r     grove.Request
+		want  string
+	}{
+		{"another model", plain, grove.Request{Diffusion: &grove.Diffusion{}}, "llama is no model of masked diffusion"},
+		{"no mask", unmasked, grove.Request{}, "names no mask token (tokenizer.ggml.mask_token_id)"},
+		{"too long", m, grove.Request{MaxTokens: 500}, "a canvas of 500 tokens behind a prompt of"},
+		{"steps", m, grove.Request{MaxTokens: 8, Diffusion: &grove.Diffusion{Steps: 9}}, "9 steps; there must be 1 to 8"},
+		{"steps below", m, grove.Request{MaxTokens: 8, Diffusion: &grove.Diffusion{Steps: -1}}, "-1 steps; there must be 1 to 8"},
+		{"a policy", m, grove.Request{Diffusion: &grove.Diffusion{Policy: "treshold"}}, `policy "treshold" is not known`},
+		{"a search", m, grove.Request{Search: "ffs"}, "for which a search is not supported"},
+		{"a session", m, grove.Request{Session: "x.session"}, "for which a session is not supported"},
+		{"a penalty", m, grove.Request{Penalties: grove.Penalties{Repeat: 1.2}}, "for which a penalty of repetitions is not supported"},
+	} {
+		c.r.Prompt = "text"
+		_, err := c.model.Generate(t.Context(), c.r)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want %s", c.name, err, c.want)
+		}
+	}
+}
+
+// TestDiffusionAlone: what needs the next token's logits is refused by name, and a canvas that is cancelled gives its place back.
+func TestDiffusionAlone(t *testing.T) {
+	m, _ := randomModel(t, synthetic.Spec{Arch: "dream"}, grove.Options{Parallel: 1}, nil)
+	_, err := m.NewSequence(t.Context(), grove.Request{Prompt: "text"})
+	if err == nil || !strings.Contains(err.Error(), "fills a canvas by masked diffusion") {
+		t.Errorf("a sequence: error %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	g, err := m.Generate(ctx, grove.Request{Prompt: "text", MaxTokens: 64, IgnoreEnd: true, Diffusion: &grove.Diffusion{Policy: "static:order=left"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, err = range g.Tokens() {
+		if n++; n == 3 {
+			cancel()
+		}
+	}
+	if !errors.Is(err, context.Canceled) || n > 8 {
+		t.Errorf("%d tokens, error %v", n, err)
+	}
+	if l := m.Load(); l.Open != 0 {
+		t.Errorf("%d places are taken", l.Open)
+	}
+	if got := fill(t, m, grove.Request{Prompt: "text", MaxTokens: 8, IgnoreEnd: true}); got.Passes == 0 {
+		t.Error("no further canvas is filled")
+	}
+}
