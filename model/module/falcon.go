@@ -12,8 +12,11 @@ const falconArch = "falcon-draft"
 
 func init() { model.RegisterModule(falconArch, openFalcon) }
 
-// maxCells bounds the layers of an LSTM.
-const maxCells = 4
+// Bounds of an LSTM.
+const (
+	maxCells = 4  // layers
+	maxPairs = 16 // pairs that a row carries
+)
 
 // falcon drafts a block of k tokens in one pass (Falcon, Gao et al. 2025, section 3). A row is a pair, a token and the target's final state before it, as EAGLE's, and
 // stands for the state k places on. The k rows of a block see each other: the block of the last k pairs of a text gives the next k tokens, and the pairs of these
@@ -52,7 +55,7 @@ func openFalcon(l *model.Loader) model.Model {
 	s := l.ModuleHyperparameters(l.Count("block_count", 1, maxLayers), true)
 	m := &falcon{info: l.Info(), hp: s, lent: l.Lent()}
 	b := &model.ModuleBlock{Size: l.Count("block_size", 1, maxBlock), Sees: true}
-	b.Pairs = l.CountOr("lstm_pairs", 1, 1, max(1, b.Size))
+	b.Pairs = l.CountOr("lstm_pairs", 1, 1, max(1, min(maxPairs, b.Size)))
 	m.info.Module = &model.Module{Family: "falcon", FeedsState: true, Block: b}
 	inputs := 2 * s.Width
 	for i := 0; i < maxCells && (i == 0 || l.Has(fmt.Sprintf("lstm.%d.ih.weight", i))); i++ {

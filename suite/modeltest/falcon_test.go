@@ -317,8 +317,12 @@ func TestBadFalcon(t *testing.T) {
 		edit func([]gguf.KV, []tensor.View) ([]gguf.KV, []tensor.View)
 		want string
 	}{
-		"no block":                      {set("block_size", 0), "falcon-draft.block_size is 0; it must be 1 to 64"},
-		"more pairs than a block":       {set("lstm_pairs", 4), "falcon-draft.lstm_pairs is 4; it must be 1 to 3"},
+		"no block":                {set("block_size", 0), "falcon-draft.block_size is 0; it must be 1 to 64"},
+		"more pairs than a block": {set("lstm_pairs", 4), "falcon-draft.lstm_pairs is 4; it must be 1 to 3"},
+		"17 pairs": {func(kvs []gguf.KV, tensors []tensor.View) ([]gguf.KV, []tensor.View) {
+			kvs, tensors = set("block_size", 20)(kvs, tensors)
+			return set("lstm_pairs", 17)(kvs, tensors)
+		}, "falcon-draft.lstm_pairs is 17; it must be 1 to 16"},
 		"a pair and what is carried on": {set("lstm_pairs", 1), `"falcon-draft" has no place for this tensor`},
 		"many layers":                   {set("block_count", 1<<30), "falcon-draft.block_count"},
 		"another width":                 {set("embedding_length", 32), "the width of the target is"},

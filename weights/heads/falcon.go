@@ -6,6 +6,7 @@ import "fmt"
 const (
 	maxBlock = 64 // rows of a block
 	maxCells = 4  // layers of an LSTM
+	maxPairs = 16 // pairs that it reads
 )
 
 // falcon presents a head of Falcon (Gao et al. 2025): decoder layers as EAGLE's, which read what an LSTM makes of a token's embedding and a state, in this order. Rows of a block of
@@ -20,7 +21,7 @@ func falcon(b *builder) {
 	if !b.OK() {
 		return
 	}
-	pairs := b.Config.CountOr("lstm_pairs", 1, 1, block)
+	pairs := b.Config.CountOr("lstm_pairs", 1, 1, min(maxPairs, block))
 	b.SetCount(".block_size", block)
 	b.SetCount(".lstm_pairs", pairs)
 	inputs := 2 * b.width
