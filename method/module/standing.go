@@ -11,10 +11,11 @@ import (
 )
 
 const (
-	standingRanks  = 10   // candidates of a place, as in the papers
-	standingDrafts = 16   // of a tree at most; the papers' have more, for accelerators
-	follows        = 0.6  // share of the rows' candidates that are accepted, for the decision how many rows stand behind a draft
-	worthwhile     = 0.15 // chance of a draft and its candidates below which no row stands for them
+	standingRanks  = 10       // candidates of a place, as in the papers
+	standingDrafts = 16       // of a tree at most; the papers' have more, for accelerators
+	follows        = 0.6      // share of texts' tokens that are among a place's candidates, before any were seen
+	worthwhile     = 0.05     // tokens that a row must promise to stand behind a draft
+	seen           = 1.0 / 32 // weight of a list among those that were counted
 )
 
 // Standing drafts by rows of the target itself that stand behind the tokens of a step (Parallel Prompt Decoding, Chen et al. 2024; Hidden Transfer, Wu et al.
@@ -32,6 +33,8 @@ type Standing struct {
 	lists   [][]sample.Candidate
 	room    []sample.Candidate // of the lists
 	kept    int                // rows whose logits an update had at most
+	shares  []float32          // by list: of texts' tokens that are among the candidates, where those before were
+	ends    []float32          // by draft: the chance that it is the last one that is accepted
 	err     error              // of an update
 }
 
@@ -40,6 +43,7 @@ func NewStanding(m *method.Module, vocabulary int) *Standing {
 	d := &Standing{rows: slices.Clone(m.Rows), words: vocabulary, lists: make([][]sample.Candidate, len(m.Rows)), room: make([]sample.Candidate, standingRanks*len(m.Rows))}
 	for i := range d.rows {
 		d.rows[i].Want = forest.Want{Logits: true}
+		d.shares = append(d.shares, follows)
 	}
 	return d
 }
@@ -62,6 +66,7 @@ func (d *Standing) Committed(r method.Update) {
 	if len(r.Extra) == 0 {
 		return // lists of an earlier round stay, for the places that are still to come
 	}
+	d.judge()
 	d.known, d.first, d.kept = 0, int(r.Extra[0].Index)+1, max(d.kept, len(r.Extra))
 	for i := range r.Extra {
 		room := d.room[i*standingRanks:][:standingRanks]
@@ -74,24 +79,54 @@ func (d *Standing) Committed(r method.Update) {
 	}
 }
 
+// judge counts which of the lists' places had one of their candidates, up to the first that had not.
+func (d *Standing) judge() {
+	ids := d.history.IDs()[d.history.SourceLen:]
+	for i := 0; i < d.known && d.first+i < len(ids); i++ {
+		had := float32(0)
+		if slices.ContainsFunc(d.lists[i], func(c sample.Candidate) bool { return c.ID == ids[d.first+i] }) {
+			had = 1
+		}
+		if d.shares[i] += seen * (had - d.shares[i]); had == 0 {
+			return
+		}
+	}
+}
+
 // Draft implements [method.Drafter]: the most probable paths through the lists, and rows behind the text and behind drafts that are likely enough.
 func (d *Standing) Draft(_ context.Context, t *method.Tree) error {
 	if d.err != nil || len(d.history.IDs()) == 0 {
 		return d.err
 	}
-	before := t.Len()
 	if passed := d.length() - d.first; d.known > 0 && passed >= 0 && passed < d.known {
 		d.product.Grow(t, d.lists[passed:d.known], standingDrafts)
 	}
 	d.behind(t, method.Root, len(d.rows))
-	for at := before; at < t.Len(); at++ {
-		n := 0
-		for p := t.Score(at) * follows; p >= worthwhile && n < len(d.rows); p *= follows {
-			n++
+	d.ends = d.ends[:0]
+	for at := range t.Len() {
+		d.ends = append(d.ends, t.Score(at))
+	}
+	for at, n := range t.Nodes() {
+		if n.Parent != int32(method.Root) {
+			d.ends[n.Parent] -= t.Score(at)
 		}
-		d.behind(t, at, n)
+	}
+	for at := range t.Len() {
+		d.behind(t, at, d.worth(d.ends[at]))
 	}
 	return nil
+}
+
+// worth returns how many rows are worth their place behind a draft that is the last accepted one with a chance: the tokens that a row promises fall from
+// row to row (the paper's tree optimisation, for one tree at a time).
+func (d *Standing) worth(chance float32) (n int) {
+	for n < len(d.rows) {
+		if chance *= d.shares[n]; chance < worthwhile {
+			break
+		}
+		n++
+	}
+	return n
 }
 
 // behind puts the first n rows behind a draft, where there are places left in the text.

@@ -1,6 +1,7 @@
 package module
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -76,7 +77,8 @@ func TestStandingDraft(t *testing.T) {
 	}
 }
 
-// TestStandingRows: all vectors stand behind the text, in order, and fewer behind drafts, the fewer the less likely; none at the end of the text.
+// TestStandingRows: all vectors stand behind the text, in order, and behind a draft the fewer the less likely it is the last that is accepted; none at the end
+// of the text.
 func TestStandingRows(t *testing.T) {
 	x := newText(t)
 	x.Begin(t, 1, 2, 3)
@@ -92,15 +94,57 @@ func TestStandingRows(t *testing.T) {
 	if count[int32(method.Root)] != 3 {
 		t.Errorf("%d vectors behind the text", count[int32(method.Root)])
 	}
+	last := map[int32]float32{} // the chance that a draft is the last that is accepted
 	for at, n := range tree.Nodes() {
-		for parent := n.Parent; parent != int32(method.Root); parent = tree.Nodes()[parent].Parent {
-			if count[int32(at)] > count[parent] {
-				t.Errorf("draft %d has %d vectors, one above it %d", at, count[int32(at)], count[parent])
+		last[int32(at)] += tree.Score(at)
+		if n.Parent != int32(method.Root) {
+			last[n.Parent] -= tree.Score(at)
+		}
+	}
+	behind := 0
+	for a, p := range last {
+		behind += count[a]
+		for b, q := range last {
+			if p > q && count[a] < count[b] {
+				t.Errorf("%d vectors behind a draft that is the last with chance %v, %d behind one with %v", count[a], p, count[b], q)
 			}
 		}
 	}
+	if behind == 0 || behind > 3*len(last)/2 {
+		t.Errorf("%d vectors behind %d drafts", behind, len(last))
+	}
 	if tree := x.Draft(t, 1); len(tree.Extras()) != 1 {
 		t.Errorf("with room for a token %d vectors", len(tree.Extras()))
+	}
+}
+
+// TestStandingShares: what share of the lists had the text's tokens decides how many vectors stand behind drafts.
+func TestStandingShares(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		token token.ID // of all places
+		want  []float32
+	}{
+		{"always", 10, []float32{1, 1, 1}},
+		{"never", 11, []float32{0, follows, follows}}, // where the first list has not its token, the others tell nothing
+	} {
+		x := newText(t)
+		x.Begin(t, 1, 2, 3)
+		for at := int32(2); at < 400; at += 3 {
+			x.Drafter.Committed(method.Update{Extra: given(at, likely(10), likely(10), likely(10))})
+			x.Draft(t, 50)
+			x.Add(c.token, c.token, c.token, c.token)
+		}
+		d := x.Drafter.(*Standing)
+		for i, want := range c.want {
+			if math.Abs(float64(d.shares[i]-want)) > 0.05 {
+				t.Errorf("%s: shares %v, want %v", c.name, d.shares, c.want)
+				break
+			}
+		}
+		if few, many := d.worth(worthwhile*0.9), d.worth(1); few != 0 || c.want[0] == 1 && many != 3 || c.want[0] == 0 && many != 0 {
+			t.Errorf("%s: %d and %d vectors", c.name, few, many)
+		}
 	}
 }
 
