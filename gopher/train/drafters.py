@@ -8,6 +8,7 @@ TARGET-HEAD as its authors publish such heads and TARGET-HEAD.gguf. What is ther
 heads' budgets are steps (HEADS), so that they repeat; the deep gopher's is time.
 """
 import argparse
+import glob
 import json
 import os
 import subprocess
@@ -111,7 +112,7 @@ def drafters(a, name, target, path):
     given = ["--target", target, "--name", name, "--states", files["train"], "--held", files["held"], "--writer", "gopher-target", *a.more]
     for kind, flags in HEADS[name].items():
         folder = path(f"{name}-{kind}")
-        if missing(os.path.join(folder, "config.json")):
+        if not glob.glob(os.path.join(folder, "*config.json")):
             print("==", name, kind, flush=True)
             heads.main([kind, *given, "--out", folder, *flags.split()])
         if missing(folder + ".gguf"):

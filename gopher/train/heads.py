@@ -176,9 +176,9 @@ def build(a, target, states):
     if a.kind == "falcon":
         return net_falcon.Falcon(c, target, a.depth, a.ffn or c["ffn"], a.block, a.pairs or a.block, a.noise, a.steps or 0)
     if a.kind == "ppd":
-        return net_ppd.Prompt(c, target, a.depth)
+        return net_ppd.Prompt(c, target, a.depth, a.places)
     if a.kind == "transfer":
-        return net_transfer.Transfer(c, target, a.depth, a.begin)
+        return net_transfer.Transfer(c, target, a.depth, a.begin, a.places)
     return headnets.Kangaroo(c, target, a.depth, a.exit)
 
 
@@ -289,6 +289,7 @@ def parser():
     p.add_argument("--exit", type=train.count, default=1, help="kangaroo: layers of the target before the adapter")
     p.add_argument("--block", type=train.count, default=2, help="falcon: tokens of a block")
     p.add_argument("--pairs", type=train.count, help="falcon: pairs that the LSTM reads, at most a block's; without it, as many")
+    p.add_argument("--places", type=train.count, help="ppd, transfer: train rows behind so many tokens of a text, drawn anew in each step; without it, behind all")
     p.add_argument("--begin", type=layers, help="transfer: the layers at which rows begin, none below the one before; there are --depth; without it, the second for all")
     p.add_argument("--reads", default="final", help="surplus: the state that is measured, final or layer.K")
     return p
@@ -309,8 +310,8 @@ def main(args=None):
     taps = a.kind in ("eagle3", "peagle")
     if taps and len(a.taps) != 3:
         p.error(f"--taps are {a.taps}; {a.kind} reads three streams")
-    if a.kind == "peagle" and a.labels != "soft":
-        p.error("--labels are tokens; peagle, which leaves rows out, learns distributions")
+    if (a.kind == "peagle" or a.places) and a.labels != "soft":
+        p.error("--labels are tokens; peagle and --places, which leave rows out, learn distributions")
     if a.kind == "falcon" and (a.pairs or 1) > a.block:
         p.error(f"--pairs is {a.pairs}; the LSTM of a block of {a.block} reads 1 to {a.block}")
     if a.threads:

@@ -8,8 +8,8 @@ import net_ppd
 class Transfer(net_ppd.Rows):
     """layers: that at which each row begins, ascending. W begins as the identity, so that a row begins as a second copy of the token."""
 
-    def __init__(self, c, target, depth, layers):
-        super().__init__(c, target, depth)
+    def __init__(self, c, target, depth, layers, most=None):
+        super().__init__(c, target, depth, most)
         self.layers = layers
         self.w = nn.Parameter(torch.eye(c["dim"]).repeat(depth, 1, 1))
 

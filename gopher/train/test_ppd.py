@@ -34,6 +34,22 @@ class TestRows(unittest.TestCase):
                 self.assertEqual(got.shape[1], batch.rows(k))
                 self.assertTrue(torch.allclose(got[0, i], want[i + 1 + k], atol=1e-4), k)
 
+    def test_places(self):
+        """Rows behind some tokens are those behind all, and so are what they learn from; the last tokens of a text have none."""
+        a, batch = heads.parser().parse_args(self.flags("ppd", "--places", "5")), self.texts()
+        a.ahead, a.decay, a.soft, a.regress = 3, 1.0, 1.0, 0.0
+        net = net_ppd.Prompt(self.target.c, self.target, 3, 5)
+        with torch.no_grad():
+            value, rows = heads.loss(net, self.target, batch, a).item(), net.rows
+            some, whole, want = list(net(batch, 3)), list(net.eval()(batch, 3)), 0.0
+            lp = self.target.logits(batch.states["final"]).log_softmax(-1)
+            for k in range(3):
+                lq = net.head(whole[k]).log_softmax(-1)[:, rows]
+                want -= (lp[:, 1 + k + rows].exp() * lq).sum(-1).mean().item()
+        self.assertAlmostEqual(value, want, places=3)
+        self.assertEqual(([len(x[0]) for x in some], len(rows)), ([5] * 3, 5))
+        self.assertLess(rows.max().item(), batch.rows(2))
+
     def test_rows_begin_as_the_token(self):
         """Rows of the identity that begin behind the last layer's beginning are what one layer makes of the token's stream at another place, which sees
         the text's keys and its own; those of a zero matrix know nothing of their token's stream."""
