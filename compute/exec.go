@@ -12,6 +12,7 @@ import (
 	"fmt"
 
 	"grove/compute/lowrank"
+	"grove/compute/transfer"
 	"grove/compute/vocab"
 	"grove/compute/walk"
 	"grove/forest"
@@ -90,6 +91,7 @@ type Exec struct {
 	routing    Routing
 	everyHead  Routing // the heads of LinearHeads, as experts of every row
 	adapt      lowrank.Additions
+	transfers  transfer.Task
 	bands      []kernel.Rows // by worker: the rows of its item
 	touched    int           // experts that the rows of the step used, summed over layers
 	attendTask attendTask
@@ -220,6 +222,9 @@ func (x *Exec) Enter(layer int) (Buf, bool) {
 	}
 	x.capture(layer - 1)
 	rows := x.Step.Rows()
+	if x.err = x.transfers.Enter(layer, rows, x.stream, x.width, x.pool, x.scratch); x.err != nil {
+		return Buf{}, false
+	}
 	x.active = x.active[:0]
 	for i := range rows {
 		if rows[i].Run.Has(layer) && !x.idle(&rows[i], layer) {

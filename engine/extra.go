@@ -20,17 +20,17 @@ func (r *round) placeExtra(st *step.Step, first int32) {
 	room := sp.Plan.ExtraRows()
 	for i, e := range sp.Tree.Extras() {
 		x.nodes = append(x.nodes, forest.Trunk)
-		parent := r.root
-		switch {
-		case e.After >= 0:
-			parent = x.nodes[e.After]
-		case e.Parent != method.Root:
-			parent = sp.Nodes[e.Parent]
+		row := e.Row
+		if row.Of = r.root; e.Parent != method.Root {
+			row.Of = sp.Nodes[e.Parent]
 		}
-		if parent == forest.Trunk || len(x.places) >= room || s.e.steps.Cache.Forest.Live(s.trunk.Seq) > s.e.limits.Drafts {
+		if row.Parent = row.Of; e.After >= 0 {
+			row.Parent = x.nodes[e.After]
+		}
+		if row.Parent == forest.Trunk || len(x.places) >= room || s.e.steps.Cache.Forest.Live(s.trunk.Seq) > s.e.limits.Drafts {
 			continue
 		}
-		if node, err := st.Add(forest.Row{Parent: parent, Vector: e.Vector, Want: e.Want}); err == nil {
+		if node, err := st.Add(row); err == nil {
 			x.nodes[i], x.places = node, append(x.places, int32(i))
 		}
 	}

@@ -532,6 +532,7 @@ type refusal struct {
 	full, half, dead, block, skip Node
 	other                         Node // of sequence 1
 	inStep                        Node // reached layer 2 in the step
+	product                       Node // began in the step as a product of inStep, at layer 1
 }
 
 func newRefusal(t *testing.T) *refusal {
@@ -563,6 +564,7 @@ func newRefusal(t *testing.T) *refusal {
 		t.Fatal(err)
 	}
 	r.inStep = add(Row{To: 2, Block: 7})
+	r.product = add(Row{Of: r.inStep, Through: square(2), To: 2, Parent: r.inStep, Skip: LayerRange(0, 1)})
 	return r
 }
 
@@ -603,6 +605,15 @@ func TestAddRefusals(t *testing.T) {
 			"forest: resuming a row at layer 3, but it has reached layer 4; the two must be equal"},
 		{"resuming a row of a block", func(r *refusal) Row { return Row{Resume: r.block, From: 2} }, nil,
 			"forest: a row of a block cannot be resumed, as the rows that it sees may be gone; run the block again"},
+		{"product of a row of another step", func(r *refusal) Row { return Row{Of: r.full, Through: square(2)} }, ErrNode,
+			"forest: a row begins as a product of node NODE, which is no row of the step: node is not live"},
+		{"product of no row", func(r *refusal) Row { return Row{Through: square(2)} }, ErrNode, "forest: a row begins as a product of node NODE, which is no row of the step: node is not live"},
+		{"product of a product", func(r *refusal) Row { return Row{Of: r.product, Through: square(2), To: 2, Parent: r.product} }, nil,
+			"forest: a row begins as a product of the row at index 21, which is one itself"},
+		{"product of a row that stops before", func(r *refusal) Row { return Row{Of: r.inStep, Through: square(2), Skip: LayerRange(0, 3)} }, nil,
+			"forest: a row begins at layer 3 as a product of the row at index 20, which runs layers 0 to 1; it must run some, from one that the other reaches on"},
+		{"product that runs no layer", func(r *refusal) Row { return Row{Of: r.inStep, Through: square(2), Skip: LayerRange(0, 4)} }, nil,
+			"forest: a row begins at layer -1 as a product of the row at index 20, which runs layers 0 to 1; it must run some, from one that the other reaches on"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -610,7 +621,7 @@ func TestAddRefusals(t *testing.T) {
 			live, free, rows := r.f.Live(r.seq), r.f.free[0], len(r.step.Rows())
 			row := tt.row(r)
 			_, err := r.step.Add(row)
-			want := strings.ReplaceAll(tt.want, "NODE", fmt.Sprintf("%#x", uint64(row.Parent|row.Resume)))
+			want := strings.ReplaceAll(tt.want, "NODE", fmt.Sprintf("%#x", uint64(row.Parent|row.Resume|row.Of)))
 			if err == nil || err.Error() != want || tt.is != nil && !errors.Is(err, tt.is) {
 				t.Fatalf("Add: %v; want %s", err, want)
 			}
@@ -618,6 +629,41 @@ func TestAddRefusals(t *testing.T) {
 				t.Error("the refused row left a trace")
 			}
 		})
+	}
+}
+
+// square is a matrix of so many inputs and outputs.
+type square int
+
+func (s square) In() int  { return int(s) }
+func (s square) Out() int { return int(s) }
+
+// TestProduct: a row that begins as a product of another knows that row's number, and no hash names its keys.
+func TestProduct(t *testing.T) {
+	r := newRefusal(t)
+	if p := r.step.Rows()[1]; p.Node != r.product || p.Source != 0 || p.Run != LayerRange(1, 2) {
+		t.Errorf("%+v", p)
+	}
+	r.step.Reset()
+	if err := r.f.Drop(r.seq, r.inStep); err != nil {
+		t.Fatal(err)
+	}
+	a, err := r.step.Add(Row{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := r.step.Add(Row{Of: a, Through: square(2), Parent: a, Skip: LayerRange(0, 3)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.step.Plain() {
+		t.Error("a step with a row that begins at layer 3 serves all layers alike")
+	}
+	if _, named := r.f.SlotEntry(SlotOf(n)); named {
+		t.Error("a hash names the keys of a product")
+	}
+	if first, none := (LayerRange(70, 80)).First(), (Layers{}).First(); first != 70 || none != -1 {
+		t.Errorf("first layers %d and %d", first, none)
 	}
 }
 
@@ -661,7 +707,7 @@ func TestMoreRefusals(t *testing.T) {
 	expect(t, r.f.Commit(r.seq, r.skip), "forest: the row at index 20 skipped 2 layers and cannot be committed", nil)
 	expect(t, r.f.Truncate(r.seq, 21), "forest: truncating a trunk of 20 tokens to 21; 0 to 20 are possible", nil)
 	expect(t, r.f.Truncate(r.seq, -1), "forest: truncating a trunk of 20 tokens to -1; 0 to 20 are possible", nil)
-	expect(t, r.f.Extend(r.seq, 1), "forest: extending a trunk with 7 live rows; drop them first", nil)
+	expect(t, r.f.Extend(r.seq, 1), "forest: extending a trunk with 8 live rows; drop them first", nil)
 	if err := r.f.Drop(r.seq, Trunk); err != nil {
 		t.Fatal(err)
 	}

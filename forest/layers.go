@@ -42,6 +42,16 @@ func (s Layers) Minus(t Layers) Layers {
 	return s
 }
 
+// First returns the first layer of the set, or -1 where it is empty.
+func (s Layers) First() int {
+	for i, w := range s {
+		if w != 0 {
+			return i*64 + bits.TrailingZeros64(w)
+		}
+	}
+	return -1
+}
+
 // Last returns the last layer of the set, or -1 where it is empty.
 func (s Layers) Last() int {
 	for i := len(s) - 1; i >= 0; i-- {

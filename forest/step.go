@@ -50,6 +50,12 @@ func (w Want) Streams() int {
 // Output reports whether the row needs the final norm.
 func (w Want) Output() bool { return w.Head() || w.State }
 
+// Linear is a matrix of a model's width by which a row's stream becomes that of another. Package compute knows which there are.
+type Linear interface {
+	In() int
+	Out() int
+}
+
 // Row describes one row of a step: its place, input, layers and outputs. The zero value of each field is the
 // usual case.
 type Row struct {
@@ -61,14 +67,20 @@ type Row struct {
 	Vector []float32  // an embedding of the model's width; of a draft module: states of its target
 	Mix    []Weighted // the weighted sum of the embeddings of some ids, in order; of a draft module: further ids
 
-	Shift   int    // added to the index, gives the position that rotates the row
-	Block   int    // rows of a sequence and step with the same Block > 0 form a path and see each other
-	Causal  Layers // layers in which the row does not see the later rows of its block
-	From    int    // first layer to run; above 0 only with Resume
-	To      int    // first layer not to run; 0 is all
-	Skip    Layers // layers that the row does not run: its stream passes unchanged, and it has no keys there
-	Resume  Node   // runs further layers of this node, which has reached layer From; Parent, input, Shift, Block and Adapter are the node's
-	Want    Want
+	Shift  int    // added to the index, gives the position that rotates the row
+	Block  int    // rows of a sequence and step with the same Block > 0 form a path and see each other
+	Causal Layers // layers in which the row does not see the later rows of its block
+	From   int    // first layer to run; above 0 only with Resume
+	To     int    // first layer not to run; 0 is all
+	Skip   Layers // layers that the row does not run: its stream passes unchanged, and it has no keys there
+	Resume Node   // runs further layers of this node, which has reached layer From; Parent, input, Shift, Block and Adapter are the node's
+	Want   Want
+
+	// Through makes the row's stream, at the first layer that it runs, the product of the matrix with the stream that row Of has there: a row
+	// of the same step and sequence that begins at that layer or below and has no Through. The row's input is not read then.
+	Of      Node
+	Through Linear
+
 	Adapter int // the number of a set of adapters, see [Forest.Adapt]; 0: none
 
 	// Transient says that no later step has a child of the row, resumes it, or commits a path that ends with it, so that its
@@ -85,6 +97,8 @@ type Placed struct {
 	Index int32  // its place in the sequence: the parent's index + 1
 	Pos   int32  // Index + Shift
 	Run   Layers // the layers that it runs in this step
+
+	Source int32 // the number of row Of in the step, of a row with Through
 
 	before node // of a resumed row: the node as Abort restores it
 }
@@ -205,6 +219,11 @@ func (s *Step) grow(r Row) (Node, error) {
 	if err := s.checkBlock(r); err != nil {
 		return Trunk, err
 	}
+	source, err := s.source(r, nd.layers)
+	if err != nil {
+		return Trunk, err
+	}
+	nd.private = nd.private || r.Through != nil
 	nd.entry = f.adapted(r.entry(), r.Adapter)
 	nd.adapter = int32(r.Adapter)
 	slot, ok := f.take(nd.parent, nd.index)
@@ -214,7 +233,30 @@ func (s *Step) grow(r Row) (Node, error) {
 	nd.generation = f.nodes[slot].generation
 	f.nodes[slot] = nd
 	f.seqs[r.Seq].nodes++
-	return s.place(r, slot, nd), nil
+	n := s.place(r, slot, nd)
+	s.rows[len(s.rows)-1].Source = source
+	return n, nil
+}
+
+// source returns the number of the row whose stream a new row of some layers begins with.
+func (s *Step) source(r Row, layers Layers) (int32, error) {
+	if r.Through == nil {
+		return 0, nil
+	}
+	first := layers.First()
+	for i := len(s.rows) - 1; i >= 0; i-- {
+		o := &s.rows[i]
+		switch {
+		case o.Node != r.Of || o.Seq != r.Seq:
+			continue
+		case o.Through != nil:
+			return 0, fmt.Errorf("forest: a row begins as a product of the row at index %d, which is one itself", o.Index)
+		case layers.Len() == 0 || o.From > first || o.To < first:
+			return 0, fmt.Errorf("forest: a row begins at layer %d as a product of the row at index %d, which runs layers %d to %d; it must run some, from one that the other reaches on", first, o.Index, o.From, o.To-1)
+		}
+		return int32(i), nil
+	}
+	return 0, fmt.Errorf("forest: a row begins as a product of node %#x, which is no row of the step: %w", uint64(r.Of), ErrNode)
 }
 
 // checkBlock returns an error where the rows of a block do not form a path through the same layers.

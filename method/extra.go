@@ -5,13 +5,12 @@ import (
 	"grove/forest"
 )
 
-// Extra is a row that the verifying step runs behind a draft beside the drafts: a vector, such as PPD's learned ones. Rules do not see it, and it never
-// becomes text. Its keys go with the drafts' that were rejected.
+// Extra is a row that the verifying step runs behind a draft beside the drafts: a vector, such as PPD's learned ones, or a row that begins as a product of
+// the draft's. Rules do not see it, and it never becomes text. Its keys go with the drafts' that were rejected.
 type Extra struct {
 	Parent int32 // the draft's place in the tree, or [Root]
 	After  int32 // the place among the extra rows of the one behind which it is; [Root]: it is right behind the draft
-	Vector []float32
-	Want   forest.Want
+	Row    forest.Row
 	source uint8
 }
 
@@ -23,13 +22,13 @@ type ExtraResult struct {
 }
 
 // AddExtra puts an extra row behind a draft (or [Root]) or, with after, behind an earlier extra row there, and returns its place among these. It runs where
-// the draft does and there is room. The vector has the model's width and is not copied. It returns [Root], and adds nothing, where there are as many as may
-// hang from a trunk.
-func (t *Tree) AddExtra(parent, after int, vector []float32, want forest.Want) int {
+// the draft does and there is room. The row's input, layers and wants count; one with Through begins as a product of the draft's row, and is left out where
+// that is resumed above the layer. Slices are not copied. It returns [Root], and adds nothing, where there are as many as may hang from a trunk.
+func (t *Tree) AddExtra(parent, after int, row forest.Row) int {
 	if len(t.extras) == MaxLive {
 		return Root
 	}
-	t.extras = append(t.extras, Extra{Parent: int32(parent), After: int32(after), Vector: vector, Want: want, source: t.source})
+	t.extras = append(t.extras, Extra{Parent: int32(parent), After: int32(after), Row: row, source: t.source})
 	return len(t.extras) - 1
 }
 

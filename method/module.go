@@ -3,6 +3,7 @@ package method
 import (
 	"fmt"
 
+	"grove/forest"
 	"grove/text/token"
 )
 
@@ -10,15 +11,15 @@ import (
 // tokens and states, see [compute.Exec.EmbedPairs]. It is safe for concurrent use.
 type Module struct {
 	Model
-	Family     string      // the kind of module
-	Taps       []int       // places of the target's stream of which a feature consists, k behind the first k layers; nil: the final state
-	Heads      int         // heads, each of which is a layer that a row runs alone; 0: the module drafts token by token
-	Prefix     int         // the first so many layers, which keep keys, read the features of the text before the heads do
-	FeedsState bool        // a draft's own feature is the state that its row gives, and else the stream behind the last layer
-	LayerCost  float64     // layers of the target that take as long as one of the module
-	Vocabulary []token.ID  // the target's id of each token that it drafts, ascending; nil: all of them
-	Vectors    [][]float32 // inputs of the target's own rows, of a module that consists of these and runs no rows
-	Block      *Block      // how it drafts a block of tokens in one pass; nil: it does not
+	Family     string       // the kind of module
+	Taps       []int        // places of the target's stream of which a feature consists, k behind the first k layers; nil: the final state
+	Heads      int          // heads, each of which is a layer that a row runs alone; 0: the module drafts token by token
+	Prefix     int          // the first so many layers, which keep keys, read the features of the text before the heads do
+	FeedsState bool         // a draft's own feature is the state that its row gives, and else the stream behind the last layer
+	LayerCost  float64      // layers of the target that take as long as one of the module
+	Vocabulary []token.ID   // the target's id of each token that it drafts, ascending; nil: all of them
+	Rows       []forest.Row // rows of the target itself that stand behind a token in a path, of a module that consists of these and runs none: vectors, or products of the token's own
+	Block      *Block       // how it drafts a block of tokens in one pass; nil: it does not
 }
 
 // Block describes the passes of a module that drafts a block of tokens at a time. Rows with a feature and no output, the context, are the text's. Behind them

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"grove/compute"
+	"grove/forest"
 	"grove/internal/par"
 	"grove/kv"
 	"grove/weights/gguf"
@@ -51,8 +52,8 @@ type Module struct {
 	LayerCost float64
 	// Vocabulary has the target's id of each token that the module drafts, ascending; nil: all of them.
 	Vocabulary []int32
-	// Vectors are inputs of the target's own rows, of a module that consists of these.
-	Vectors [][]float32
+	// Rows are rows of the target itself that stand behind a token in a path, of a module that consists of these: vectors, or products of the token's own row.
+	Rows []forest.Row
 	// Block says how a module drafts a block of tokens in one pass; nil: it does not.
 	Block *ModuleBlock
 }

@@ -96,7 +96,7 @@ func (m *Model) runModules(o Options) error {
 func (m *Model) modules() (all []*method.Module) {
 	for _, d := range m.Modules {
 		i := d.Model.Info().Module
-		of := &method.Module{Model: d.Engine.Model(), Family: i.Family, Taps: i.Taps, Heads: i.Heads, Prefix: i.Prefix, FeedsState: i.FeedsState, LayerCost: i.LayerCost, Vectors: i.Vectors, Block: (*method.Block)(i.Block)}
+		of := &method.Module{Model: d.Engine.Model(), Family: i.Family, Taps: i.Taps, Heads: i.Heads, Prefix: i.Prefix, FeedsState: i.FeedsState, LayerCost: i.LayerCost, Rows: i.Rows, Block: (*method.Block)(i.Block)}
 		for _, id := range i.Vocabulary {
 			of.Vocabulary = append(of.Vocabulary, token.ID(id))
 		}

@@ -20,11 +20,13 @@ type resumed struct {
 	layer int // that all resumed rows have reached; 0: none is resumed
 	fresh int // rows that run anew
 	extra int // extra rows, which all do
+	late  int // layers below those at which these begin, of all of them
 }
 
 // resume looks for rows that drafters have run. The first row is that of the text's last token.
 func (p *Planner) resume(t *method.Tree) (r resumed) {
-	r.p, r.layer, r.fresh, r.extra = p, t.RootLive().Layer, 1, p.extraOf(t, method.Root)
+	r.p, r.layer, r.fresh = p, t.RootLive().Layer, 1
+	r.extra, r.late = p.extraOf(t, method.Root)
 	if r.layer == 0 || p.Layers == 0 {
 		r.layer = 0
 		return r
@@ -40,7 +42,8 @@ func (p *Planner) resume(t *method.Tree) (r resumed) {
 
 // add counts the row of a draft, and the extra rows behind it.
 func (r *resumed) add(place int32) {
-	r.extra += r.p.extraOf(r.p.tree, place)
+	extra, late := r.p.extraOf(r.p.tree, place)
+	r.extra, r.late = r.extra+extra, r.late+late
 	if r.p.tree.Nodes()[place].Live.Layer == 0 {
 		r.fresh++
 	}
@@ -50,20 +53,24 @@ func (r *resumed) add(place int32) {
 func (r *resumed) seconds(rows int) float64 {
 	extra := min(r.extra, 1+r.p.most()-rows)
 	t := r.p.table[rows+extra]
+	if r.late > 0 {
+		each := r.p.LayerSeconds(rows+extra, 1) - r.p.LayerSeconds(rows, 1)
+		t -= each * float64(r.late) / float64(r.extra)
+	}
 	if r.layer > 0 {
 		t -= r.p.LayerSeconds(rows+extra, r.layer) - r.p.LayerSeconds(r.fresh+extra, r.layer)
 	}
 	return t
 }
 
-// extraOf returns how many extra rows hang from a draft, or from [method.Root].
-func (p *Planner) extraOf(t *method.Tree, place int32) (n int) {
-	for _, e := range t.Extras() {
-		if e.Parent == place {
-			n++
+// extraOf returns how many extra rows hang from a draft, or from [method.Root], and how many layers they leave out together.
+func (p *Planner) extraOf(t *method.Tree, place int32) (n, late int) {
+	for i := range t.Extras() {
+		if e := &t.Extras()[i]; e.Parent == place {
+			n, late = n+1, late+e.Row.Skip.Len()
 		}
 	}
-	return n
+	return n, late
 }
 
 // ExtraRows returns how many extra rows the step may run beside the chosen drafts: those behind them and behind the text's last token, as far as there is
@@ -72,9 +79,10 @@ func (p *Planner) ExtraRows() int {
 	if p.noExtra {
 		return 0
 	}
-	n := p.extraOf(p.tree, method.Root)
+	n, _ := p.extraOf(p.tree, method.Root)
 	for _, c := range p.chosen {
-		n += p.extraOf(p.tree, c)
+		more, _ := p.extraOf(p.tree, c)
+		n += more
 	}
 	return max(0, min(n, p.most()-len(p.chosen), p.extraRoom))
 }

@@ -76,7 +76,7 @@ func TestExtra(t *testing.T) {
 	second := tree.Add(first, 2, 0, 0.9)
 	for node, n := range map[int]int{method.Root: 2, first: 1, second: 4} {
 		for range n {
-			tree.AddExtra(node, method.Root, nil, forest.Want{})
+			tree.AddExtra(node, method.Root, forest.Row{})
 		}
 	}
 	p.tree = tree
@@ -100,6 +100,30 @@ func TestExtra(t *testing.T) {
 	p.LimitExtra(64)
 	if fewer := p.Limit(0); fewer == 0 || p.ExtraRows() != 0 || p.Limit(0) != 0 {
 		t.Errorf("limited to nothing: %d fewer, %d extra rows", fewer, p.ExtraRows())
+	}
+}
+
+// TestLateRows: layers that extra rows do not run cost nothing.
+func TestLateRows(t *testing.T) {
+	c := &Cost{Rows: []int{1, 80}, Layers: []float64{10, 89}, Head: Curve{X: []int{1}, Y: []float64{0}}, Correction: []float64{1, 1}} // a row costs 1, a tenth a layer
+	p := &Planner{Layers: 10, MaxDrafts: 20}
+	p.Begin(c, 0)
+	tree := method.NewTree(8, 10)
+	tree.Reset(8, method.NewRates(1))
+	at := tree.Add(method.Root, 1, 0, 0.9)
+	for node, skip := range map[int]int{method.Root: 5, at: 3} {
+		for range 2 {
+			tree.AddExtra(node, method.Root, forest.Row{Skip: forest.LayerRange(0, skip)})
+		}
+	}
+	p.tree = tree
+	r := p.resume(tree)
+	if got, want := r.seconds(1), 10+2*0.5; math.Abs(got-want) > 1e-9 {
+		t.Errorf("two rows that begin at layer 5: %v s, want %v", got, want)
+	}
+	r.add(0)
+	if got, want := r.seconds(2), 11+2*0.5+2*0.7; math.Abs(got-want) > 1e-9 {
+		t.Errorf("two more that begin at layer 3: %v s, want %v", got, want)
 	}
 }
 

@@ -8,6 +8,7 @@ TARGET-HEAD as its authors publish such heads and TARGET-HEAD.gguf. What is ther
 heads' budgets are steps (HEADS), so that they repeat; the deep gopher's is time.
 """
 import argparse
+import glob
 import json
 import os
 import subprocess
@@ -43,7 +44,12 @@ HEADS = {
         "medusa": "--steps 800 --lr 3e-3", "hydra": "--steps 400", "eagle": "--steps 600 --soft 1", "kangaroo": "--steps 400 --exit 1",
         "eagle3": "--steps 1200 --lr 2e-3 --taps 1,2,3 --ffn 512", "fspad": "--steps 600 --soft 1 --ffn 352",
         "chimera": "--steps 700 --lr 2e-3 --ffn 256",
+<<<<<<< HEAD
         "falcon": "--steps 600 --lr 2e-3 --soft 1 --ffn 384"},
+=======
+        "falcon": "--steps 600 --lr 2e-3 --soft 1 --ffn 384",
+        "ppd": "--depth 3 --batch 2 --places 24 --steps 400 --lr 2e-3", "transfer": "--depth 3 --batch 4 --places 32 --steps 300 --begin 1,1,1"},
+>>>>>>> w-transfer
     "gopher-deep": {
         "medusa": "--steps 300 --lr 3e-3", "eagle": "--steps 400 --lr 2e-3 --soft 1", "hydra": "--steps 300 --lr 2e-3",
         "kangaroo": "--steps 300 --lr 3e-3 --exit 3", "eagle3": "--steps 400 --lr 2e-3 --taps 2,6,9 --tokens 2048"},
@@ -111,7 +117,7 @@ def drafters(a, name, target, path):
     given = ["--target", target, "--name", name, "--states", files["train"], "--held", files["held"], "--writer", "gopher-target", *a.more]
     for kind, flags in HEADS[name].items():
         folder = path(f"{name}-{kind}")
-        if missing(os.path.join(folder, "config.json")):
+        if not glob.glob(os.path.join(folder, "*config.json")):
             print("==", name, kind, flush=True)
             heads.main([kind, *given, "--out", folder, *flags.split()])
         if missing(folder + ".gguf"):

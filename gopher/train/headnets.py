@@ -42,6 +42,7 @@ class Head(nn.Module):
 
     reads = ("final",)
     rows = None  # of the depth at hand, where a head leaves some out in training: their numbers [n]
+    published = ("model.safetensors", "config.json")  # the files of its folder
 
     def __init__(self, c, target, depth):
         super().__init__()

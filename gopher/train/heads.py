@@ -3,7 +3,7 @@
 usage: heads.py KIND --target GGUF --states FILE --held FILE --out FOLDER --steps N | --minutes M [--seed 1] [--depth 4] [--threads N] ...
        heads.py surplus --target GGUF --states FILE --held FILE --steps N [--reads final]
 
-KIND is medusa, hydra, eagle, eagle3 or kangaroo (headnets.py), fspad (net_fspad.py), peagle (net_peagle.py), chimera (net_chimera.py) or falcon (net_falcon.py). FILE is what `grove states` writes, --held of texts that are held out: with final, and with
+KIND is medusa, hydra, eagle, eagle3 or kangaroo (headnets.py), fspad (net_fspad.py), peagle (net_peagle.py), chimera (net_chimera.py), falcon (net_falcon.py), or ppd or transfer, which are rows of the target itself (net_ppd.py, net_transfer.py). FILE is what `grove states` writes, --held of texts that are held out: with final, and with
 the layers that the head reads. FOLDER gets model.safetensors and config.json by the names that the head's authors use, which `grove convert --heads`
 reads; the metadata has data, seed, steps, minutes and figures. What is learned is the target's distribution at each position (--labels tokens: the texts' own
 tokens): cross-entropy at depth k has the weight --decay^k. eagle and fspad learn the target's next state besides, falcon one further on, by SmoothL1.
@@ -33,6 +33,8 @@ import net_chimera
 import net_falcon
 import net_fspad
 import net_peagle
+import net_ppd
+import net_transfer
 import sample
 import tensors
 import train
@@ -48,7 +50,10 @@ KINDS = {
     "kangaroo": dict(ahead=1, decay=1.0, lr=1e-3, soft=1.0, regress=0.0),
     "chimera": dict(ahead=4, decay=1.0, lr=1e-3, soft=1.0, regress=0.0),
     "falcon": dict(ahead=1, decay=1.0, lr=1e-3, soft=0.1, regress=1.0, hard=0.1),
+    "ppd": dict(ahead=3, decay=0.8, lr=1e-2, soft=1.0, regress=0.0),
+    "transfer": dict(ahead=3, decay=0.8, lr=1e-3, soft=1.0, regress=0.0),
 }
+ALL = ("medusa", "hydra", "chimera", "ppd", "transfer")  # kinds whose every depth has weights of its own
 PREFIX = sample.PREFIX  # tokens of a text that the target did not write
 
 
@@ -170,6 +175,10 @@ def build(a, target, states):
         return net_chimera.Chimera(c, target, a.depth, a.ffn or c["ffn"])
     if a.kind == "falcon":
         return net_falcon.Falcon(c, target, a.depth, a.ffn or c["ffn"], a.block, a.pairs or a.block, a.noise, a.steps or 0)
+    if a.kind == "ppd":
+        return net_ppd.Prompt(c, target, a.depth, a.places)
+    if a.kind == "transfer":
+        return net_transfer.Transfer(c, target, a.depth, a.begin, a.places)
     return headnets.Kangaroo(c, target, a.depth, a.exit)
 
 
@@ -210,10 +219,11 @@ def publish(net, a, target, states, known):
     """Writes the head as its authors do."""
     os.makedirs(a.out, exist_ok=True)
     meta = dict(method=a.kind, target=a.name, target_digest=states.meta.get("sample_digest", ""), **known)
-    tensors.write(os.path.join(a.out, "model.safetensors"), {n: headnets.stored(t) for n, t in net.tensors().items()},
+    weights, settings = net.published
+    tensors.write(os.path.join(a.out, weights), {n: headnets.stored(t) for n, t in net.tensors().items()},
                   {k: v if isinstance(v, str) else json.dumps(v) for k, v in meta.items()})
     config = dict(net.settings(), hidden_size=target.c["dim"], vocab_size=target.c["vocab"], base_model_name_or_path=a.name, torch_dtype="float16")
-    with open(os.path.join(a.out, "config.json"), "w") as f:
+    with open(os.path.join(a.out, settings), "w") as f:
         json.dump(config, f, indent=1)
 
 
@@ -238,6 +248,14 @@ def entropy(target, held):
         lp = target.logits(held.batch([i], target).states["final"])[:, 1:][:, max(0, PREFIX - 2):].log_softmax(-1)
         total, n = total - (lp.exp() * lp).sum().item(), n + lp.shape[1]
     return total / n
+
+
+def layers(text):
+    """A type of flag: whole numbers with commas between them, none below the one before."""
+    v = [int(n) for n in text.split(",")]
+    if v != sorted(v) or v[0] < 0:
+        raise argparse.ArgumentTypeError(f"{text}: numbers, none below the one before")
+    return v
 
 
 def parser():
@@ -271,6 +289,8 @@ def parser():
     p.add_argument("--exit", type=train.count, default=1, help="kangaroo: layers of the target before the adapter")
     p.add_argument("--block", type=train.count, default=2, help="falcon: tokens of a block")
     p.add_argument("--pairs", type=train.count, help="falcon: pairs that the LSTM reads, at most a block's; without it, as many")
+    p.add_argument("--places", type=train.count, help="ppd, transfer: train rows behind so many tokens of a text, drawn anew in each step; without it, behind all")
+    p.add_argument("--begin", type=layers, help="transfer: the layers at which rows begin, none below the one before; there are --depth; without it, the second for all")
     p.add_argument("--reads", default="final", help="surplus: the state that is measured, final or layer.K")
     return p
 
@@ -281,7 +301,7 @@ def main(args=None):
     for name, v in KINDS.get(a.kind, KINDS["hydra"]).items():
         if getattr(a, name) is None:
             setattr(a, name, v)
-    if a.kind in ("medusa", "hydra", "chimera"):
+    if a.kind in ALL:
         a.ahead = a.depth
     if a.kind == "surplus":
         a.ahead = 1
@@ -290,8 +310,8 @@ def main(args=None):
     taps = a.kind in ("eagle3", "peagle")
     if taps and len(a.taps) != 3:
         p.error(f"--taps are {a.taps}; {a.kind} reads three streams")
-    if a.kind == "peagle" and a.labels != "soft":
-        p.error("--labels are tokens; peagle, which leaves rows out, learns distributions")
+    if (a.kind == "peagle" or a.places) and a.labels != "soft":
+        p.error("--labels are tokens; peagle and --places, which leave rows out, learn distributions")
     if a.kind == "falcon" and (a.pairs or 1) > a.block:
         p.error(f"--pairs is {a.pairs}; the LSTM of a block of {a.block} reads 1 to {a.block}")
     if a.threads:
@@ -299,6 +319,9 @@ def main(args=None):
     a.name = a.name or os.path.basename(a.target).split(".")[0]
     target, _ = model.load(a.target)
     target.eval().requires_grad_(False)
+    a.begin = a.begin or [1] * a.depth
+    if a.kind == "transfer" and (len(a.begin) != a.depth or a.begin[-1] >= target.c["layers"]):
+        p.error(f"--begin are {a.begin}; there are --depth {a.depth}, each below {target.c['layers']}, the target's layers")
     layer = max(a.taps) if taps else a.exit if a.kind == "kangaroo" else 0
     if layer > target.c["layers"]:
         p.error(f"a stream behind {layer} layers; the target has {target.c['layers']}")

@@ -1,4 +1,5 @@
 """Tests of drafting heads with PyTorch, and of files of safetensors with NumPy; skipped where these are not installed."""
+import glob
 import json
 import math
 import os
@@ -110,15 +111,16 @@ class TestHeads(unittest.TestCase):
 
     def trained(self, kind, *more, steps=12):
         heads.main(self.flags(kind, *more, steps=steps))
-        with open(os.path.join(self.path(kind), "config.json")) as f:
-            return *tensors.read(os.path.join(self.path(kind), "model.safetensors")), json.load(f)
+        weights, settings = (glob.glob(os.path.join(self.path(kind), name))[0] for name in ("*.safetensors", "*config.json"))
+        with open(settings) as f:
+            return *tensors.read(weights), json.load(f)
 
     def settled(self, kind, *more):
         """The flags of a kind, its head with its first values, and the texts."""
         a = heads.parser().parse_args(self.flags(kind, *more))
         for name, v in heads.KINDS[kind].items():
             setattr(a, name, v if getattr(a, name) is None else getattr(a, name))
-        a.taps, a.exit = [1, 2, 3], 1
+        a.taps, a.exit, a.begin = [1, 2, 3], 1, [1] * a.depth
         states = heads.States(self.path("train"), LENGTH, ("layer.1", "layer.2", "layer.3"), self.target)
         torch.manual_seed(1)
         return a, heads.build(a, self.target, states), states

@@ -37,7 +37,7 @@ var SmallHead = HeadShape{Width: 64, Heads: 4, Keys: 2, Inner: 96, Vocab: 80, Dr
 
 // HeadFamilies are the layouts that [NewHead] makes.
 func HeadFamilies() []string {
-	return []string{"medusa", "medusa-old", "hydra", "hydra++", "eagle", "eagle3", "eagle3-speculators", "fspad", "kangaroo", "peagle", "chimera", "chimera-lent", "falcon"}
+	return []string{"medusa", "medusa-old", "hydra", "hydra++", "eagle", "eagle3", "eagle3-speculators", "fspad", "kangaroo", "peagle", "chimera", "chimera-lent", "falcon", "ppd", "transfer"}
 }
 
 // NewHead makes a head of random weights in the layout of that name.
@@ -67,6 +67,13 @@ func NewHead(layout string, s HeadShape) *Head {
 		w.Config["exit_layer"] = 2
 	case "chimera", "chimera-lent":
 		w.chimera(layout == "chimera-lent")
+	case "ppd":
+		maps.Copy(w.Config, map[string]any{"peft_type": "PROMPT_TUNING", "num_virtual_tokens": 3, "virtual_tokens_per_special_token": 1, "token_dim": s.Width, "vt_attention_type": "ensemble"})
+		w.floats("prompt_embeddings", 3, s.Width)
+	case "transfer":
+		w.Config["transfer_layers"], w.Config["vocab_size"] = []int{1, 3}, s.Vocab
+		w.floats("transfer.0.weight", s.Width, s.Width)
+		w.floats("transfer.1.weight", s.Width, s.Width)
 	default:
 		panic(fmt.Sprintf("hftest: layout %q of heads is not known", layout))
 	}
@@ -286,12 +293,16 @@ func (h *Head) SetDraft(vocab int, ids []int) {
 
 // Write writes config.json and model.safetensors to dir, which exists. A head without a config has no config.json.
 func (h *Head) Write(dir string) error {
+	config, weights := "config.json", "model.safetensors"
+	if h.Config["peft_type"] != nil {
+		config, weights = "adapter_config.json", "adapter_model.safetensors"
+	}
 	if h.Config != nil {
-		if err := writeJSON(filepath.Join(dir, "config.json"), h.Config); err != nil {
+		if err := writeJSON(filepath.Join(dir, config), h.Config); err != nil {
 			return err
 		}
 	}
-	return h.WriteFile(filepath.Join(dir, "model.safetensors"))
+	return h.WriteFile(filepath.Join(dir, weights))
 }
 
 // WriteFile writes the tensors as a safetensors file.

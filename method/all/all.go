@@ -8,6 +8,7 @@ import (
 	_ "grove/method/heads/clover"
 	_ "grove/method/heads/eagle"
 	_ "grove/method/heads/falcon"
+	_ "grove/method/heads/hiddentransfer"
 	_ "grove/method/heads/hydra"
 	_ "grove/method/heads/kangaroo"
 	_ "grove/method/heads/medusa"

@@ -22,7 +22,7 @@ type Module struct {
 	Prefix     bool    // hydra: a layer reads the states of the text first
 	Vocabulary []int32 // the tokens that it drafts, of a module with an output of its own; nil: all
 	Taps       []int32 // eagle3, peagle; nil: those of the default
-	Exit       int     // kangaroo: the target's layers behind which it reads; 0: 1
+	Exit       int     // kangaroo: the target's layers behind which it reads; 0: 1; transfer: those behind which the first row begins, each further row a layer later
 	Block      int     // dflash, dflare, dspark, peagle, falcon: rows of a block; 0: 5
 	Pairs      int     // falcon: pairs that the LSTM reads; 0: 1
 	Causal     bool    // its rows see earlier ones alone
@@ -60,6 +60,14 @@ func (m Module) Parts() ([]gguf.KV, []tensor.View, error) {
 	case "ppd":
 		m.count(&b, "block_count", m.Heads)
 		b.matrix("prompt.weight", m.Heads, m.Target.Width)
+	case "transfer":
+		m.count(&b, "block_count", m.Heads)
+		layers := make([]uint32, m.Heads)
+		for k := range layers {
+			layers[k] = uint32(min(m.Exit+k, m.Target.Layers-1))
+			b.matrix(fmt.Sprintf("blk.%d.transfer.weight", k), m.Target.Width, m.Target.Width)
+		}
+		b.metadata = append(b.metadata, gguf.KV{Key: "transfer.layers", Value: gguf.ArrayOf(layers)})
 	default:
 		return nil, nil, fmt.Errorf("synthetic: module %q is not known", m.Family)
 	}

@@ -85,7 +85,7 @@ func (l *lab) openModules() (all []model.Model) {
 	of := synthetic.Spec{Width: info.Width, Vocab: info.Vocabulary, Layers: len(info.Layers)}
 	for _, m := range []synthetic.Module{
 		{Family: "medusa", Blocks: 1, Own: true}, {Family: "hydra", Blocks: 1, Prefix: true}, {Family: "eagle"}, {Family: "clover"}, {Family: "chimera"},
-		{Family: "eagle3", Taps: []int32{1, 2, 3}, Own: true}, {Family: "kangaroo"}, {Family: "ppd"},
+		{Family: "eagle3", Taps: []int32{1, 2, 3}, Own: true}, {Family: "kangaroo"}, {Family: "ppd"}, {Family: "transfer", Exit: 1},
 		{Family: "dflash", Taps: []int32{2, 3}, Own: true}, {Family: "dflare", Taps: []int32{4, 1}, Anchor: true},
 		{Family: "falcon", Block: 2, Pairs: 2, Own: true},
 		{Family: "dspark", Taps: []int32{1}, Anchor: true, Own: true, Rank: info.Width / 2},
@@ -111,6 +111,7 @@ func (l *lab) openModules() (all []model.Model) {
 // teach makes a module prefer what the target prefers. Medusa's heads read the state of the token before the last one. Hydra's pass the embedding of the
 // last token on, EAGLE's that of the token, of which the target's head prefers the successor.
 // EAGLE-3's, and the first row of P-EAGLE's, pass the features on, which are those of the token before: its own head prefers the successor's successor.
+// Hidden Transfer's matrices turn the embedding of a token into that of a successor.
 // DFlash's mask tokens are zeros, and so is its context: they read the text's last token alone. DFlare's first row passes the embedding on.
 // DSpark's matrices prefer the successor of each draft.
 func (l *lab) teach(family string, tensors []tensor.View, width int) {
@@ -178,6 +179,10 @@ func (l *lab) teach(family string, tensors []tensor.View, width int) {
 			}
 		}
 		put("prompt.weight", slices.Concat(sum, sum, sum))
+	case "transfer":
+		for k := range 3 {
+			put(fmt.Sprintf("blk.%d.transfer.weight", k), turned(width, k+1))
+		}
 	case "eagle3", "peagle":
 		put("fc.weight", identities(width, 1, 1, 1))
 		put("output.weight", ahead(width, 2))
@@ -233,6 +238,27 @@ func ahead(width, n int) []float32 {
 	return out
 }
 
+// turned returns a matrix whose product with the embedding of a token is nearly that of its n-th successor.
+func turned(width, n int) []float32 {
+	in, _ := periodic(width)
+	m := make([]float32, width*width)
+	for id := range token.ID(vocabulary) {
+		far, row, norm := id, in[int(id)*width:][:width], float32(0)
+		for range n {
+			far = next(far)
+		}
+		for _, v := range row {
+			norm += v * v
+		}
+		for o, to := range in[int(far)*width:][:width] {
+			for i, v := range row {
+				m[o*width+i] += to * v / norm
+			}
+		}
+	}
+	return m
+}
+
 // offers reports whether the lab has what a method needs: modules need a target that lends its head.
 func (l *lab) offers(info method.Info) bool { return info.Kind != method.KindHeads || l.modules != nil }
 
@@ -240,7 +266,7 @@ func (l *lab) offers(info method.Info) bool { return info.Kind != method.KindHea
 func (l *lab) heads() (all []*method.Module) {
 	for _, m := range l.modules {
 		i := m.Info().Module
-		of := &method.Module{Model: l.engineOf(m, engine.Config{Seqs: 4}).Model(), Family: i.Family, Taps: i.Taps, Heads: i.Heads, Prefix: i.Prefix, FeedsState: i.FeedsState, Vectors: i.Vectors}
+		of := &method.Module{Model: l.engineOf(m, engine.Config{Seqs: 4}).Model(), Family: i.Family, Taps: i.Taps, Heads: i.Heads, Prefix: i.Prefix, FeedsState: i.FeedsState, Rows: i.Rows}
 		for _, id := range i.Vocabulary {
 			of.Vocabulary = append(of.Vocabulary, token.ID(id))
 		}

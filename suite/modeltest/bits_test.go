@@ -139,6 +139,7 @@ var checks = []struct {
 	{"skipped layers leave no keys", checkSkip},
 	{"streams after two layers", checkHidden},
 	{"vector rows that are dropped", checkVectors},
+	{"rows that begin as products", checkProducts},
 	{"canvas beside four sequences", checkCanvas},
 }
 

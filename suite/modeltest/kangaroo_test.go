@@ -2,6 +2,8 @@ package modeltest
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -152,8 +154,12 @@ func TestPPD(t *testing.T) {
 	if err := tensor.Unpack(p.tensors[0].Type, want, p.tensors[0].Data); err != nil {
 		t.Fatal(err)
 	}
-	if got := slices.Concat(m.Info().Module.Vectors...); len(m.Info().Module.Vectors) != 3 || !slices.Equal(got, want) {
-		t.Errorf("%d vectors, or others than those of the file", len(m.Info().Module.Vectors))
+	var got []float32
+	for _, r := range m.Info().Module.Rows {
+		got = append(got, r.Vector...)
+	}
+	if len(m.Info().Module.Rows) != 3 || !slices.Equal(got, want) {
+		t.Errorf("%d vectors, or others than those of the file", len(m.Info().Module.Rows))
 	}
 	for want, change := range map[string]func(p *parts){
 		"ppd.block_count is 17": func(p *parts) {
@@ -162,7 +168,8 @@ func TestPPD(t *testing.T) {
 		"prompt.weight": func(p *parts) {
 			p.tensors[0].Shape, p.tensors[0].Data = []int{2, kangarooTarget.Width}, p.tensors[0].Data[:8*kangarooTarget.Width]
 		},
-		"values are finite": func(p *parts) { copy(p.tensors[0].Data[4:], []byte{0, 0, 0xc0, 0x7f}) },
+		"is NaN; values are finite, 1e+09 at most in size":   func(p *parts) { copy(p.tensors[0].Data[4:], []byte{0, 0, 0xc0, 0x7f}) },
+		"is 3e+38; values are finite, 1e+09 at most in size": func(p *parts) { binary.LittleEndian.PutUint32(p.tensors[0].Data[4:], math.Float32bits(3e38)) },
 	} {
 		if _, _, err := opened(change); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

@@ -15,7 +15,7 @@ import (
 )
 
 // reference is a Llama in float64 whose rows list the rows that they see. It specifies visibility, shifts, mixtures,
-// vectors and skipped layers.
+// vectors, skipped layers and rows that begin as products.
 type reference struct {
 	spec    synthetic.Spec
 	tensors map[string][]float64
@@ -27,6 +27,9 @@ type refRow struct {
 	pos   int
 	sees  []int // rows, itself among them, in any order
 	skip  forest.Layers
+
+	of      int       // the row of whose stream it begins as a product, where it has a matrix
+	through []float64 // the matrix, of which it takes the product where it runs its first layer
 
 	blind func(layer, head, row int) bool // rows that a KV head does not read; nil: none
 }
@@ -93,6 +96,11 @@ func (r *reference) forward(rows []refRow) (logits [][]float64, hidden [][][]flo
 		x[i] = append([]float64(nil), rows[i].input...)
 	}
 	for l := range r.spec.Layers {
+		for i, row := range rows {
+			if row.through != nil && row.skip == forest.LayerRange(0, l) {
+				x[i] = matVec(row.through, x[row.of])
+			}
+		}
 		q, k, v := make([][]float64, len(rows)), make([][]float64, len(rows)), make([][]float64, len(rows))
 		for i, row := range rows {
 			h := rmsNorm(x[i], r.layer(l, "attn_norm"))
@@ -163,7 +171,7 @@ func worst(got []float32, want []float64) float64 {
 
 // TestRowKinds runs every kind of row in one sequence and compares logits and hidden states with the
 // reference: a trunk, a branch, a block whose rows see each other, a vector, a mixture, a shifted
-// position, and rows that skip layers.
+// position, rows that skip layers, and one that begins as a product.
 func TestRowKinds(t *testing.T) {
 	spec := Spec{Type: tensor.F32, ValueSize: 48}
 	file := spec.File(t)
@@ -204,6 +212,13 @@ func TestRowKinds(t *testing.T) {
 	d := add(forest.Row{Parent: b, ID: 11, Block: 1}, refRow{input: ref.embedding(11), pos: 7, sees: over(5, 6, 10, 11, 12)})
 	e := add(forest.Row{Parent: d, ID: 12, Block: 1}, refRow{input: ref.embedding(12), pos: 8, sees: over(5, 6, 10, 11, 12)})
 	add(forest.Row{Parent: e, ID: 13, Block: 1}, refRow{input: ref.embedding(13), pos: 9, sees: over(5, 6, 10, 11, 12)})
+	matrix := randomValues(rng, 64, 64)
+	half, square := forest.LayerRange(0, 2), make([]float64, len(matrix))
+	for i, v := range matrix {
+		square[i] = float64(v)
+	}
+	begins := add(forest.Row{Parent: b, Of: a, Through: productOf(r, matrix, tensor.F32), Skip: half}, refRow{input: ref.embedding(0), pos: 7, sees: over(5, 6, 13), skip: half, of: 5, through: square})
+	add(forest.Row{Parent: begins, ID: 6}, refRow{input: ref.embedding(6), pos: 8, sees: over(5, 6, 13, 14)})
 	r.Forward()
 	logits, hidden := ref.forward(rows)
 	for i := len(trunk); i < len(rows); i++ {

@@ -3,12 +3,18 @@ package modeltest
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
 
+	"grove/compute"
+	"grove/compute/weight"
 	"grove/forest"
+	"grove/internal/kernel"
+	"grove/internal/par"
 	"grove/text/token"
+	"grove/weights/tensor"
 )
 
 // twoLayers are the layers whose streams these checks want: the first, and the one before the last.
@@ -65,26 +71,78 @@ func checkHidden(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
 	return nil
 }
 
-// checkVectors hangs two rows of vectors behind every node of a tree and drops them after the step. The tree's rows do not
-// see them, a path of the tree is committed, and what follows is plain decoding. The vector rows have the bits
-// that they have behind their path alone.
+// checkVectors hangs two rows of vectors behind every node of a tree: see checkExtra.
 func checkVectors(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
+	rows := make([]forest.Row, 2)
+	for i := range rows {
+		for range r.Model.Info().Width {
+			rows[i].Vector = append(rows[i].Vector, float32(rng.NormFloat64())/8)
+		}
+	}
+	return checkExtra(r, rng, text, rows)
+}
+
+// checkProducts hangs two rows behind every node of a tree that begin at a middle layer and at the last one, as products of the node's stream
+// there, with a float matrix and a quantised one. So do rows of products that are no numbers, of which no other row's bits know.
+func checkProducts(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
+	info := r.Model.Info()
+	layers := len(info.Layers)
+	huge := make([]float32, info.Width*info.Width)
+	for i := range huge {
+		huge[i] = []float32{3e38, -3e38, float32(math.Inf(1)), float32(math.NaN())}[rng.IntN(4)]
+	}
+	good, bad := productOf(r, randomValues(rng, info.Width, info.Width), tensor.F32), productOf(r, huge, tensor.F32)
+	rounded := good
+	if info.Width%kernel.QBlock == 0 {
+		rounded = productOf(r, randomValues(rng, info.Width, info.Width), tensor.Q8_0)
+	}
+	if err := checkExtra(r, rng, text, []forest.Row{{Through: good, Skip: forest.LayerRange(0, layers/2)}, {Through: rounded, Skip: forest.LayerRange(0, layers-1)}}); err != nil {
+		return err
+	}
+	return checkExtra(r, rng, text, []forest.Row{{Through: bad, Skip: forest.LayerRange(0, layers/2)}, {Through: bad, Skip: forest.LayerRange(0, layers/2)}})
+}
+
+func randomValues(rng *rand.Rand, rows, width int) []float32 {
+	v := make([]float32, rows*width)
+	for i := range v {
+		v[i] = float32(rng.NormFloat64() / math.Sqrt(float64(width)))
+	}
+	return v
+}
+
+// productOf returns a matrix of the model's width.
+func productOf(r *Runner, values []float32, typ tensor.Type) *compute.Matrix {
+	r.tb.Helper()
+	width := r.Model.Info().Width
+	row, ok := typ.RowBytes(width)
+	if !ok {
+		r.tb.Fatalf("no rows of %d values of %v", width, typ)
+	}
+	v := tensor.View{Name: "product", Type: typ, Shape: []int{width, width}, Data: make([]byte, row*width)}
+	r.check(tensor.Pack(typ, v.Data, values))
+	pool := par.New(1)
+	defer pool.Close()
+	m, err := weight.New(pool, nil).Matrix(v)
+	r.check(err)
+	return m
+}
+
+// checkExtra hangs a path of two rows behind every node of a tree and drops them after the step. The tree's rows do not
+// see them, a path of the tree is committed, and what follows is plain decoding. The extra rows have the bits
+// that they have behind their path alone.
+func checkExtra(r *Runner, rng *rand.Rand, text []token.ID, rows []forest.Row) error {
 	const length = 62
 	info := r.Model.Info()
 	want := forest.Want{Logits: true, Hidden: r.twoLayers()}
 	tree := randomTree(rng, 7, info.Vocabulary)
-	vectors := make([][]float32, 2)
-	for i := range vectors {
-		for range info.Width {
-			vectors[i] = append(vectors[i], float32(rng.NormFloat64())/8)
-		}
-	}
 	s := r.NewSeq("")
 	defer r.Close(s)
 	r.Prefill(s, text[:length], 64)
 	hang := func(parent forest.Node) (first forest.Node) {
-		for i, v := range vectors {
-			parent = r.Add(forest.Row{Seq: s, Parent: parent, Vector: v, Want: want})
+		of := parent
+		for i, row := range rows {
+			row.Seq, row.Parent, row.Want, row.Of = s, parent, want, of
+			parent = r.Add(row)
 			if i == 0 {
 				first = parent
 			}
@@ -97,7 +155,7 @@ func checkVectors(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
 		extra[i] = hang(nodes[i])
 	}
 	r.Forward()
-	got := make([]Bits, 3*len(nodes)) // node, vector, vector; node, ...
+	got := make([]Bits, 3*len(nodes)) // node, extra, extra; node, ...
 	for i := range got {
 		got[i] = r.outputs(i)
 	}
@@ -105,12 +163,12 @@ func checkVectors(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
 		r.Drop(s, n)
 	}
 	if live := r.Cache.Forest.Live(s); live != len(nodes) {
-		return fmt.Errorf("%d rows live on after the vectors were dropped, want %d", live, len(nodes))
+		return fmt.Errorf("%d rows live on after the extra rows were dropped, want %d", live, len(nodes))
 	}
 	leaf := tree.leaves(1)[0]
 	r.Commit(s, nodes[leaf])
 	whole := append(append(slices.Clone(text[:length]), tree.Path(leaf)...), text[:5]...)
-	if err := Equal("behind dropped vectors", r.Prefill(s, text[:5], 5), r.Reference(whole)[len(whole)-5:]); err != nil {
+	if err := Equal("behind dropped extra rows", r.Prefill(s, text[:5], 5), r.Reference(whole)[len(whole)-5:]); err != nil {
 		return err
 	}
 	r.check(r.Cache.Truncate(s, 0))

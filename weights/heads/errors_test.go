@@ -142,6 +142,20 @@ func TestRefused(t *testing.T) {
 				}
 			}
 		}, "falcon-draft heads have no such tensors: lstm.weight_hh_l4, lstm.weight_ih_l4"},
+		{"vectors of a LoRA adapter", "ppd", set("peft_type", "LORA"), `peft_type is "LORA" in adapter_config.json; vectors of parallel prompt decoding are of PROMPT_TUNING`},
+		{"vectors of another width", "ppd", set("token_dim", 32), "token_dim is 32 in adapter_config.json; the vectors have 64 values"},
+		{"fewer vectors than it says", "ppd", set("num_virtual_tokens", 4), "num_virtual_tokens is 4 in adapter_config.json; the file has 3 vectors"},
+		{"two vectors of a place", "ppd", set("virtual_tokens_per_special_token", 3), "virtual_tokens_per_special_token is 3 in adapter_config.json; 1 is supported, a vector for each place"},
+		{"vectors of several exits", "ppd", set("num_exits", 2), "num_exits is 2 in adapter_config.json; 1 is supported, the last layer"},
+		{"vectors with a head", "ppd", set("use_custom_lm_head", true), "use_custom_lm_head is true in adapter_config.json; vectors that use the model's own head, without a prefix, are supported"},
+		{"vectors that see none", "ppd", set("vt_attention_type", "encoder"), `vt_attention_type is "encoder" in adapter_config.json; vectors must see those before them (decoder, ensemble)`},
+		{"many vectors", "ppd", both(with("prompt_embeddings", zeros("F32", 4, 17, 64)), set("num_virtual_tokens", 17)), "prompt_embeddings has 17 vectors; 1 to 16 are supported"},
+		{"a vector that is none", "ppd", with("prompt_embeddings", zeros("F32", 4, 192)), "token_dim is 64 in adapter_config.json; the vectors have 0 values"},
+		{"rows that begin nowhere", "transfer", without("transfer_layers"), "config.json does not say transfer_layers, the layer at which each row begins"},
+		{"a row that begins below the one before", "transfer", set("transfer_layers", []int{2, 1}), "transfer_layers is [2 1]; of 2 matrices it has a layer each, none below the one before"},
+		{"a row without a layer", "transfer", set("transfer_layers", []int{2}), "transfer_layers is [2]; of 2 matrices it has a layer each, none below the one before"},
+		{"a layer below 0", "transfer", set("transfer_layers", []int{-1, 2}), "transfer_layers is [-1 2]; of 2 matrices it has a layer each, none below the one before"},
+		{"a matrix of another width", "transfer", with("transfer.1.weight", zeros("F32", 4, 32, 32)), "transfer.1.weight: shape is [32 32]; the other tensors and the settings ask for [64 64]"},
 		{"config.json of another kind", "eagle", set("rope_theta", "wide"), `config.json: rope_theta: want a number, found "wide"`},
 	}
 	for _, tt := range tests {
@@ -316,6 +330,8 @@ func TestFits(t *testing.T) {
 		{"a tap beyond", "eagle3-speculators", target(t, 64, 80, 4), nil, "the head reads the state before layer 5; its target has 4 layers, so that 0 to 4 can be read"},
 		{"no taps and no layers", "eagle3", target(t, 64, 80, 2), nil, "the head does not say which states it reads, and its target has 2 layers; the usual ones need 3"},
 		{"an exit at the end", "kangaroo", target(t, 64, 80, 2), nil, "the adapter reads the state before layer 2; its target has 2 layers, of which 1 to 1 can be it"},
+		{"a row that begins behind the last layer", "transfer", target(t, 64, 80, 3), nil, "a row of the head begins at layer 3; its target has 3 layers, so that 0 to 2 can be it"},
+		{"rows that begin at the target's layers", "transfer", target(t, 64, 80, 4), nil, ""},
 		{"an exit before", "kangaroo", target(t, 64, 80, 3), nil, ""},
 	}
 	for _, tt := range tests {

@@ -44,6 +44,8 @@ var marks = []mark{
 	{"mtp", "mtp_layers.", nil},
 	{"eagle3", "midlayer.", nil},
 	{"fspad", "fc.mlp.", nil},
+	{"ppd", "", []string{prompts}},
+	{"transfer", "transfer.", nil},
 }
 
 // speculators are the families by the key speculators_model_type.

@@ -71,6 +71,15 @@ func fitsLayers(head *gguf.File, family string, layers int, h counts) error {
 			return fmt.Errorf("the head reads the state before layer %d; its target has %d layers, so that 0 to %d can be read", tap, layers, layers)
 		}
 	}
+	begins, _, err := head.Ints(family + ".layers")
+	if err != nil {
+		return err
+	}
+	for _, at := range begins {
+		if at < 0 || at >= layers {
+			return fmt.Errorf("a row of the head begins at layer %d; its target has %d layers, so that 0 to %d can be it", at, layers, layers-1)
+		}
+	}
 	exit := h.of(".exit_layer")
 	if family == "kangaroo" && *h.err == nil && (exit < 1 || exit >= layers) {
 		return fmt.Errorf("the adapter reads the state before layer %d; its target has %d layers, of which 1 to %d can be it", exit, layers, layers-1)

@@ -25,6 +25,9 @@ type form struct {
 const (
 	index  = "model.safetensors.index.json"
 	single = "model.safetensors"
+
+	adapter       = "adapter_model.safetensors" // of PPD
+	adapterConfig = "adapter_config.json"
 )
 
 // formOf finds the files of a head.
@@ -45,7 +48,16 @@ func formOf(path string) (form, error) {
 	case pickled(path) || string(first) == "PK\x03\x04" || len(first) > 1 && first[0] == 0x80 && first[1] < 6:
 		return form{}, pickle(path)
 	}
-	return form{path: path, files: path, config: filepath.Join(filepath.Dir(path), "config.json")}, nil
+	return form{path: path, files: path, config: settings(path)}, nil
+}
+
+// settings returns the file of settings beside one of safetensors.
+func settings(path string) string {
+	name := "config.json"
+	if filepath.Base(path) == adapter {
+		name = adapterConfig
+	}
+	return filepath.Join(filepath.Dir(path), name)
 }
 
 // beginning returns the first four bytes of a file, fewer of a shorter one.
@@ -99,6 +111,7 @@ func formOfFolder(dir string) (form, error) {
 		f.files = filepath.Join(dir, single)
 	case len(shards) == 1:
 		f.files = filepath.Join(dir, shards[0])
+		f.config = settings(f.files)
 	case len(shards) > 1:
 		return f, fmt.Errorf("heads: %s: %d files of safetensors (%s and others) and no %s, which lists them; name the file of the head", dir, len(shards), shards[0], index)
 	case len(pickles) > 0:

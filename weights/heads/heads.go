@@ -1,4 +1,4 @@
-// Package heads reads drafting heads as their authors publish them (safetensors files with config.json) and presents them as
+// Package heads reads drafting heads as their authors publish them (safetensors files with config.json or adapter_config.json) and presents them as
 // GGUF: a small model of its own, whose architecture is the family of the head. docs/models.md lists the families and the keys and tensors of
 // such a file.
 //
@@ -20,16 +20,16 @@ import (
 )
 
 // presented are the families that can be read, and how each presents its tensors.
-var presented = map[string]func(*builder){"chimera": chimera, "medusa": medusa, "hydra": hydra, "eagle": eagle, "eagle3": eagle3, "falcon-draft": falcon, "kangaroo": kangaroo}
+var presented = map[string]func(*builder){"chimera": chimera, "medusa": medusa, "hydra": hydra, "eagle": eagle, "eagle3": eagle3, "falcon-draft": falcon, "kangaroo": kangaroo, "ppd": ppd, "transfer": transfer}
 
 // native are families that grove drafts with from files of GGUF, and whose published layouts it does not read.
-var native = map[string]bool{"clover": true, "dflash": true, "dflash-draft": true, "ppd": true}
+var native = map[string]bool{"clover": true, "dflash": true, "dflash-draft": true}
 
 // Families returns the names of the families, which are architectures of GGUF, sorted.
 func Families() []string { return slices.Sorted(maps.Keys(presented)) }
 
 // Open opens the head at path: a file of GGUF whose architecture is a family, a folder as its authors publish it, or a safetensors file, of
-// which the config.json beside it says the settings. The result must be closed. A head of another family, a tensor that is missing or has
+// which the config.json beside it (PPD: adapter_config.json) says the settings. The result must be closed. A head of another family, a tensor that is missing or has
 // no place, shapes that contradict each other, and settings that grove does not know are refused by name.
 func Open(path string) (*gguf.File, error) { return OpenFor(path, nil, nil) }
 

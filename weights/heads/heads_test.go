@@ -103,6 +103,8 @@ var layouts = []struct {
 	{"kangaroo", "kangaroo", append(attention("kangaroo", false), "kangaroo.block_count 1", "kangaroo.exit_layer 2"), `
 		blk.0.attn_norm.weight=layers.0.input_layernorm.weight blk.0.attn_q.weight=layers.0.self_attn.q_proj.weight blk.0.attn_k.weight=layers.0.self_attn.k_proj.weight
 		blk.0.attn_v.weight=layers.0.self_attn.v_proj.weight blk.0.attn_output.weight=layers.0.self_attn.o_proj.weight output_norm.weight=norm.weight`, 0},
+	{"ppd", "ppd", []string{"ppd.block_count 3"}, `prompt.weight=prompt_embeddings`, 0},
+	{"transfer", "transfer", []string{"transfer.block_count 2", "transfer.layers [1 3]"}, `blk.0.transfer.weight=transfer.0.weight blk.1.transfer.weight=transfer.1.weight`, 0},
 }
 
 // draft is the draft vocabulary of the small heads of EAGLE-3.
@@ -145,6 +147,9 @@ func keysOf(family string, own []string) map[string]string {
 	for _, kv := range own {
 		key, value, _ := strings.Cut(kv, " ")
 		keys[key] = value
+	}
+	if family == "ppd" {
+		delete(keys, "heads.target.vocabulary") // the authors do not say it
 	}
 	if family == "eagle3" && keys["eagle3.taps"] != "" {
 		keys["eagle3.context_length"] = "4096" // the inner object does not say it
