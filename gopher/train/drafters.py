@@ -44,12 +44,9 @@ HEADS = {
         "medusa": "--steps 800 --lr 3e-3", "hydra": "--steps 400", "eagle": "--steps 600 --soft 1", "kangaroo": "--steps 400 --exit 1",
         "eagle3": "--steps 1200 --lr 2e-3 --taps 1,2,3 --ffn 512", "fspad": "--steps 600 --soft 1 --ffn 352",
         "chimera": "--steps 700 --lr 2e-3 --ffn 256",
-<<<<<<< HEAD
-        "falcon": "--steps 600 --lr 2e-3 --soft 1 --ffn 384"},
-=======
         "falcon": "--steps 600 --lr 2e-3 --soft 1 --ffn 384",
+        "peagle": "--steps 700 --lr 2e-3 --taps 1,2,3 --ffn 512 --layers 2",
         "ppd": "--depth 3 --batch 2 --places 24 --steps 400 --lr 2e-3", "transfer": "--depth 3 --batch 4 --places 32 --steps 300 --begin 1,1,1"},
->>>>>>> w-transfer
     "gopher-deep": {
         "medusa": "--steps 300 --lr 3e-3", "eagle": "--steps 400 --lr 2e-3 --soft 1", "hydra": "--steps 300 --lr 2e-3",
         "kangaroo": "--steps 300 --lr 3e-3 --exit 3", "eagle3": "--steps 400 --lr 2e-3 --taps 2,6,9 --tokens 2048"},

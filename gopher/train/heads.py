@@ -170,7 +170,7 @@ def build(a, target, states):
     if a.kind == "eagle3":
         return headnets.Eagle3(c, target, a.depth, a.ffn or c["ffn"], a.taps, frequent(states, a.tokens, c["vocab"]))
     if a.kind == "peagle":
-        return net_peagle.PEagle(c, target, a.depth, a.ffn or c["ffn"], a.taps, a.layers, a.ahead, c["vocab"] - 1)
+        return net_peagle.PEagle(c, target, a.depth, a.ffn or c["ffn"], a.taps, a.layers, a.ahead, c["vocab"] - 1, a.normed)
     if a.kind == "chimera":
         return net_chimera.Chimera(c, target, a.depth, a.ffn or c["ffn"])
     if a.kind == "falcon":
@@ -286,6 +286,7 @@ def parser():
     p.add_argument("--taps", type=train.numbers, default=[1, 2, 3], help="eagle3, peagle: the streams that it reads, each behind so many layers")
     p.add_argument("--tokens", type=train.count, help="eagle3: drafts so many tokens alone, the most frequent, by an output matrix of its own")
     p.add_argument("--layers", type=train.count, default=2, help="peagle: its layers")
+    p.add_argument("--normed", action="store_true", help="peagle: its first layer adds to its normed input")
     p.add_argument("--exit", type=train.count, default=1, help="kangaroo: layers of the target before the adapter")
     p.add_argument("--block", type=train.count, default=2, help="falcon: tokens of a block")
     p.add_argument("--pairs", type=train.count, help="falcon: pairs that the LSTM reads, at most a block's; without it, as many")

@@ -42,11 +42,12 @@ class PEagle(headnets.Head):
     """P-EAGLE (2026): EAGLE-3's layers at all depths in one pass. Row i of depth 0 reads [e(x_{i+1}); c_i]; those of later depths read a mask token's
     embedding and a learned state in place of the target's, and see the rows of depth 0 up to i and their own of the depths before.
 
-    In training a depth has some of the rows of the one before, drawn anew each step; rows says which. drafts: the depths of a pass."""
+    In training a depth has some of the rows of the one before, drawn anew each step; rows says which. drafts: the depths of a pass; normed: the first layer adds to its normed
+    input."""
 
-    def __init__(self, c, target, depth, ffn, taps, layers, drafts, mask):
+    def __init__(self, c, target, depth, ffn, taps, layers, drafts, mask, normed=False):
         super().__init__(c, target, depth)
-        d, self.taps, self.drafts, self.mask = c["dim"], taps, drafts, mask
+        d, self.taps, self.drafts, self.mask, self.normed = c["dim"], taps, drafts, mask, normed
         self.reads = tuple(f"layer.{k}" for k in taps)
         self.fc, self.hidden = linear(3 * d, d), nn.Parameter(torch.randn(3 * d))
         self.fc.weight.data[:, 2 * d:] += torch.eye(d)
@@ -67,8 +68,8 @@ class PEagle(headnets.Head):
                     n = min(len(rows), int(max(KEEP ** k, LEAST) * batch.rows(0)))
                     rows = rows[torch.randperm(len(rows))[:n].sort().values]
                 e, x = (y.expand(b, len(rows), -1) for y in (self.lent[0][self.mask], self.fc(self.hidden)))
-            x = self.hn(x)
-            x = self.layers[0](torch.cat((self.en(e), x), -1), x, past[0], rows)
+            y = self.hn(x)
+            x = self.layers[0](torch.cat((self.en(e), y), -1), y if self.normed else x, past[0], rows)
             for layer, norm, of in zip(self.layers[1:], self.norms, past[1:]):
                 x = layer(norm(x), x, of, rows)
             self.rows = rows if self.training else None
@@ -90,6 +91,6 @@ class PEagle(headnets.Head):
     def settings(self):
         of = dict(self.layers[0].settings(), model_type="llama", num_hidden_layers=len(self.layers), hidden_size=self.c["dim"], vocab_size=self.c["vocab"])
         return dict(architectures=["PEagleSpeculator"], speculators_model_type="peagle", transformer_layer_config=of, draft_vocab_size=self.c["vocab"],
-                    embed_requires_grad=False, norm_before_residual=True, eagle_aux_hidden_state_layer_ids=list(self.taps), mask_token_id=self.mask,
+                    embed_requires_grad=False, norm_before_residual=self.normed, eagle_aux_hidden_state_layer_ids=list(self.taps), mask_token_id=self.mask,
                     speculators_config=dict(algorithm="peagle", default_proposal_method="greedy",
                                             proposal_methods=[dict(proposal_type="greedy", speculative_tokens=self.drafts)]))

@@ -19,7 +19,7 @@ class TestPEagle(unittest.TestCase):
 
     def test_layout(self):
         """Names, shapes and settings are those of the speculators library; the loss falls."""
-        meta, got, config = self.trained("peagle", "--ffn", "24", "--ahead", "5", steps=40)
+        meta, got, config = self.trained("peagle", "--ffn", "24", "--ahead", "5", "--normed", steps=40)
         layer = lambda p, wide: {p + "self_attn.q_proj.weight": [16, wide], p + "self_attn.k_proj.weight": [8, wide], p + "self_attn.v_proj.weight": [8, wide],
                                  p + "self_attn.o_proj.weight": [16, 16], p + "mlp.gate_proj.weight": [24, 16], p + "mlp.up_proj.weight": [24, 16],
                                  p + "mlp.down_proj.weight": [16, 24], p + "post_attention_layernorm.weight": [16], p + "input_layernorm.weight": [16]}
@@ -32,7 +32,7 @@ class TestPEagle(unittest.TestCase):
 
     def test_chains(self):
         """Rows of a depth are what one text gives of true rows up to theirs and then mask rows, whatever other rows there are; those that training keeps are the same."""
-        _, net, states = self.settled("peagle", "--layers", "3", "--ffn", "24")
+        _, net, states = self.settled("peagle", "--layers", "3", "--ffn", "24", "--normed")
         for p in net.parameters():
             p.data += 0.1 * torch.randn(p.shape)
         b = states.batch(range(2), self.target)
