@@ -86,7 +86,7 @@ func (r *Rows) Run(ctx context.Context, rows []LiveRow) error {
 
 // Grow runs rows as they are; Logits returns what they give. They are not added to Live.
 func (r *Rows) Grow(ctx context.Context, rows []method.Row) (err error) {
-	r.ran.Pass(rows, r.Size.Layers, r.Cost)
+	r.ran.Pass(rows, r.Size, r.Cost)
 	r.got, err = r.Trunk.Grow(ctx, rows)
 	return err
 }
