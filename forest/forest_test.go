@@ -859,6 +859,18 @@ func TestParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	check()
+	step.Reset()
+	n, err = step.Add(Row{To: 3})
+	if err == nil {
+		step.Reset()
+		_, err = step.Add(Row{Resume: n, From: 3, SkipFeedForward: LayerRange(3, 4)})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Commit(0, n); err == nil || !strings.Contains(err.Error(), "skipped feed-forward parts") {
+		t.Errorf("committing a row that skipped a part when it was resumed: %v", err)
+	}
 	for name, got := range map[string][2][]int{"attention": {attention, {2, 3}}, "feed-forward": {feed, {0}}, "keys": {keys, {2, 2, 3}}} {
 		if !slices.Equal(got[0], got[1]) {
 			t.Errorf("%s of layers %v, want %v", name, got[0], got[1])
