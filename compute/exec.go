@@ -116,7 +116,7 @@ func NewExec(cache *kv.Cache, pool *par.Pool, width, maxRows int) *Exec {
 		stream:        make([]float32, maxRows*width), active: make([]int32, 0, maxRows),
 		runEnd: make([]int32, 0, maxRows), outputs: make([]int32, 0, maxRows), results: make([]Result, maxRows),
 	}
-	x.tail = tailOf(cache.Config().Layers)
+	x.tail = kv.Tail(cache.Config().Layers)
 	x.products = make([]Buf, 0, maxProjections)
 	x.scratch = make([]matmul.Scratch, pool.Threads())
 	x.bands = make([]kernel.Rows, pool.Threads())
@@ -196,15 +196,6 @@ func (x *Exec) changed(b Buf) Buf {
 	return b
 }
 
-// tailOf returns the first of the last layers that keep nothing of a text: they read the keys of earlier ones, or no rows but their own.
-func tailOf(layers []kv.Layer) int {
-	n := len(layers)
-	for n > 0 && (layers[n-1].KVHeads == 0 || layers[n-1].Keeps.Kind == kv.Shared) && len(layers[n-1].States) == 0 {
-		n--
-	}
-	return n
-}
-
 // idle reports whether nothing is made of a row's stream from a layer on, behind the layers that keep something.
 func (x *Exec) idle(r *forest.Placed, layer int) bool {
 	return layer >= x.tail && r.To == x.Cache.Forest.Layers() && !r.Want.Output() && r.Want.Hidden.Minus(forest.LayerRange(0, layer)).Len() == 0
@@ -213,21 +204,29 @@ func (x *Exec) idle(r *forest.Placed, layer int) bool {
 // Enter begins a layer and returns the residual stream of the rows that run it, which operations may change
 // in place. It returns false where no row runs the layer, the step has failed, or its context has ended.
 // Rows whose outputs nobody wants, as those of a prompt, run the last layers only as far as these keep something, or as their stream is wanted.
-func (x *Exec) Enter(layer int) (Buf, bool) {
+func (x *Exec) Enter(layer int) (Buf, bool) { return x.enter(layer, false) }
+
+// EnterFeedForward is Enter for the second part of a layer, behind the Leave of the first: of the rows that run that part. A model that calls it says so by
+// model.Info.AttentionShare; without it no row may skip a part.
+func (x *Exec) EnterFeedForward(layer int) (Buf, bool) { return x.enter(layer, true) }
+
+func (x *Exec) enter(layer int, second bool) (Buf, bool) {
 	if x.err == nil && x.ctx.Err() != nil {
 		x.fail(x.ctx.Err())
 	}
 	if x.err != nil {
 		return Buf{}, false
 	}
-	x.capture(layer - 1)
 	rows := x.Step.Rows()
-	if x.err = x.transfers.Enter(layer, rows, x.stream, x.width, x.pool, x.scratch); x.err != nil {
-		return Buf{}, false
+	if !second {
+		x.capture(layer - 1)
+		if x.err = x.transfers.Enter(layer, rows, x.stream, x.width, x.pool, x.scratch); x.err != nil {
+			return Buf{}, false
+		}
 	}
 	x.active = x.active[:0]
 	for i := range rows {
-		if rows[i].Run.Has(layer) && !x.idle(&rows[i], layer) {
+		if rows[i].Runs(layer, second) && !x.idle(&rows[i], layer) {
 			x.active = append(x.active, int32(i))
 		}
 	}

@@ -132,9 +132,10 @@ type grown struct{ e *Engine }
 
 // Size implements [method.Model].
 func (g grown) Size() method.Size {
-	e := g.e
+	e, info := g.e, g.e.steps.Model.Info()
 	return method.Size{
-		Vocabulary: e.vocab, Layers: e.steps.Cache.Forest.Layers(), Width: e.steps.Model.Info().Width, Context: e.Context(), Rows: e.steps.Chunk, Live: e.limits.Drafts,
+		Vocabulary: e.vocab, Layers: e.steps.Cache.Forest.Layers(), Width: info.Width, Context: e.Context(), Rows: e.steps.Chunk, Live: e.limits.Drafts,
+		AttentionShare: info.AttentionShare,
 	}
 }
 

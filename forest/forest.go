@@ -49,7 +49,8 @@ type node struct {
 	plain      bool // ran every layer it has reached, and so have its ancestors
 	private    bool // its keys depend on rows other than ancestors, so no hash names them
 	reached    int32
-	layers     Layers // the layers that it ran, which hold its keys
+	layers     Layers // the layers whose attention it ran, which hold its keys
+	parts      bool   // it ran layers without their feed-forward parts
 	shift      int32
 	adapter    int32
 	entry      Entry

@@ -529,10 +529,10 @@ type refusal struct {
 	step *Step
 	seq  Seq
 
-	full, half, dead, block, skip Node
-	other                         Node // of sequence 1
-	inStep                        Node // reached layer 2 in the step
-	product                       Node // began in the step as a product of inStep, at layer 1
+	full, half, dead, block, skip, fed Node
+	other                              Node // of sequence 1
+	inStep                             Node // reached layer 2 in the step
+	product                            Node // began in the step as a product of inStep, at layer 1
 }
 
 func newRefusal(t *testing.T) *refusal {
@@ -557,7 +557,8 @@ func newRefusal(t *testing.T) *refusal {
 	r.half = add(Row{Parent: r.full, To: 2})
 	r.dead = add(Row{})
 	r.block = add(Row{Block: 1, To: 2})
-	r.skip = add(Row{Skip: LayerRange(1, 3)})
+	r.skip = add(Row{SkipAttention: LayerRange(1, 3), SkipFeedForward: LayerRange(2, 3)})
+	r.fed = add(Row{SkipFeedForward: LayerRange(0, 1)})
 	r.other = add(Row{Seq: other})
 	r.step.Reset()
 	if err := f.Drop(r.seq, r.dead); err != nil {
@@ -597,6 +598,8 @@ func TestAddRefusals(t *testing.T) {
 		{"block of other layers", func(r *refusal) Row { return Row{Block: 7, To: 1, Parent: r.inStep} }, nil,
 			"forest: the rows of block 7 do not run the same layers"},
 		{"block of other skips", func(r *refusal) Row { return Row{Block: 7, To: 2, Skip: LayerRange(0, 1), Parent: r.inStep} }, nil,
+			"forest: the rows of block 7 do not run the same layers"},
+		{"block of other parts", func(r *refusal) Row { return Row{Block: 7, To: 2, SkipFeedForward: LayerRange(0, 1), Parent: r.inStep} }, nil,
 			"forest: the rows of block 7 do not run the same layers"},
 		{"resuming a dead node", func(r *refusal) Row { return Row{Resume: r.dead, From: 2} }, ErrNode, "forest: node NODE of sequence 0: node is not live"},
 		{"resuming at another layer", func(r *refusal) Row { return Row{Resume: r.half, From: 1} }, nil,
@@ -705,9 +708,10 @@ func TestMoreRefusals(t *testing.T) {
 	_, err = r.f.Committable(r.seq, child)
 	expect(t, err, "forest: the row at index 20 has run layers 0 to 3 of 4: resume it before it is committed", nil)
 	expect(t, r.f.Commit(r.seq, r.skip), "forest: the row at index 20 skipped 2 layers and cannot be committed", nil)
+	expect(t, r.f.Commit(r.seq, r.fed), "forest: the row at index 20 skipped feed-forward parts of layers and cannot be committed", nil)
 	expect(t, r.f.Truncate(r.seq, 21), "forest: truncating a trunk of 20 tokens to 21; 0 to 20 are possible", nil)
 	expect(t, r.f.Truncate(r.seq, -1), "forest: truncating a trunk of 20 tokens to -1; 0 to 20 are possible", nil)
-	expect(t, r.f.Extend(r.seq, 1), "forest: extending a trunk with 8 live rows; drop them first", nil)
+	expect(t, r.f.Extend(r.seq, 1), "forest: extending a trunk with 9 live rows; drop them first", nil)
 	if err := r.f.Drop(r.seq, Trunk); err != nil {
 		t.Fatal(err)
 	}
@@ -815,6 +819,62 @@ func TestRunsOfPath(t *testing.T) {
 	want := []Run{{Slot: 37, Index: 37, N: 27}, {Slot: 64, Index: 64, N: 64}, {Slot: 128, Index: 128, N: 9}}
 	if d := cmp.Diff(want, step.Visible(nil, 99, 0)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// TestParts: a row runs the other part of a layer of which it skips one, and a layer of which it skips both is one that it skips. It has no keys where
+// it skips attention.
+func TestParts(t *testing.T) {
+	f, err := New(4, 8, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	step := f.NewStep(4)
+	n, err := step.Add(Row{Seq: f.NewSeq(), SkipAttention: LayerRange(0, 2), SkipFeedForward: LayerRange(1, 3), To: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var attention, feed, keys []int
+	check := func() {
+		t.Helper()
+		for l := range 4 {
+			r := &step.Rows()[0]
+			if r.Runs(l, false) {
+				attention = append(attention, l)
+			}
+			if r.Runs(l, true) {
+				feed = append(feed, l)
+			}
+			if len(step.Visible(nil, 0, l)) > 0 {
+				keys = append(keys, l)
+			}
+		}
+	}
+	check()
+	if run := step.Rows()[0].Run; run != LayerRange(0, 3).Minus(LayerRange(1, 2)) || step.Plain() {
+		t.Errorf("the layers %v are run; plain: %v", run, step.Plain())
+	}
+	step.Reset()
+	if _, err := step.Add(Row{Resume: n, From: 3, SkipFeedForward: LayerRange(3, 4)}); err != nil {
+		t.Fatal(err)
+	}
+	check()
+	step.Reset()
+	n, err = step.Add(Row{To: 3})
+	if err == nil {
+		step.Reset()
+		_, err = step.Add(Row{Resume: n, From: 3, SkipFeedForward: LayerRange(3, 4)})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Commit(0, n); err == nil || !strings.Contains(err.Error(), "skipped feed-forward parts") {
+		t.Errorf("committing a row that skipped a part when it was resumed: %v", err)
+	}
+	for name, got := range map[string][2][]int{"attention": {attention, {2, 3}}, "feed-forward": {feed, {0}}, "keys": {keys, {2, 2, 3}}} {
+		if !slices.Equal(got[0], got[1]) {
+			t.Errorf("%s of layers %v, want %v", name, got[0], got[1])
+		}
 	}
 }
 

@@ -73,7 +73,11 @@ type Row struct {
 	From   int    // first layer to run; above 0 only with Resume
 	To     int    // first layer not to run; 0 is all
 	Skip   Layers // layers that the row does not run: its stream passes unchanged, and it has no keys there
-	Resume Node   // runs further layers of this node, which has reached layer From; Parent, input, Shift, Block and Adapter are the node's
+	// Parts of layers that the row does not run, though it runs the layer's other part: of an attention part it has no keys. A layer in both is one of Skip.
+	// Models whose attention and feed-forward parts follow each other run them apart.
+	SkipAttention, SkipFeedForward Layers
+
+	Resume Node // runs further layers of this node, which has reached layer From; Parent, input, Shift, Block and Adapter are the node's
 	Want   Want
 
 	// Through makes the row's stream, at the first layer that it runs, the product of the matrix with the stream that row Of has there: a row
@@ -96,11 +100,19 @@ type Placed struct {
 	Slot  int32  // of its keys and values in scratch
 	Index int32  // its place in the sequence: the parent's index + 1
 	Pos   int32  // Index + Shift
-	Run   Layers // the layers that it runs in this step
+	Run   Layers // the layers that it runs in this step, wholly or in part
 
 	Source int32 // the number of row Of in the step, of a row with Through
 
 	before node // of a resumed row: the node as Abort restores it
+}
+
+// Runs reports whether the row runs a layer's attention part in this step, or its feed-forward part.
+func (p *Placed) Runs(layer int, feedForward bool) bool {
+	if feedForward {
+		return p.Run.Has(layer) && !p.SkipFeedForward.Has(layer)
+	}
+	return p.Run.Has(layer) && !p.SkipAttention.Has(layer)
 }
 
 // Step is the rows of one forward pass. [Forest.NewStep] makes it; callers add rows, run it, and Reset it for
@@ -182,11 +194,18 @@ func (s *Step) Add(r Row) (Node, error) {
 	if r.From < 0 || r.From >= r.To || r.To > f.nLayers {
 		return Trunk, fmt.Errorf("forest: a row on layers %d to %d; a range within 0 to %d must not be empty", r.From, r.To, f.nLayers)
 	}
+	r.Skip = r.Skip.Union(r.SkipAttention.Minus(r.SkipAttention.Minus(r.SkipFeedForward)))
 	if r.Resume != Trunk {
 		return s.resume(r)
 	}
 	return s.grow(r)
 }
+
+// run returns the layers that a row runs, wholly or in part.
+func (r *Row) run() Layers { return LayerRange(r.From, r.To).Minus(r.Skip) }
+
+// parts reports whether the row runs a layer without its feed-forward part.
+func (r *Row) parts() bool { return r.run().Minus(r.SkipFeedForward) != r.run() }
 
 // grow adds a new node.
 func (s *Step) grow(r Row) (Node, error) {
@@ -196,7 +215,7 @@ func (s *Step) grow(r Row) (Node, error) {
 	}
 	nd := node{
 		seq: r.Seq, parent: noParent, index: f.seqs[r.Seq].trunk, live: true, plain: true,
-		reached: int32(r.To), layers: LayerRange(0, r.To).Minus(r.Skip), shift: int32(r.Shift), private: r.Block > 0,
+		reached: int32(r.To), layers: r.run().Minus(r.SkipAttention), parts: r.parts(), shift: int32(r.Shift), private: r.Block > 0,
 	}
 	if r.Parent != Trunk {
 		slot, err := f.slot(r.Seq, r.Parent)
@@ -272,7 +291,7 @@ func (s *Step) checkBlock(r Row) error {
 			if r.Parent != o.Node {
 				return fmt.Errorf("forest: the rows of block %d do not form a path", r.Block)
 			}
-			if r.To != o.To || r.Skip != o.Skip {
+			if r.To != o.To || r.Skip != o.Skip || r.SkipAttention != o.SkipAttention || r.SkipFeedForward != o.SkipFeedForward {
 				return fmt.Errorf("forest: the rows of block %d do not run the same layers", r.Block)
 			}
 			return nil
@@ -309,7 +328,8 @@ func (s *Step) resume(r Row) (Node, error) {
 		plain = up.plain
 	}
 	before := *nd
-	nd.layers = nd.layers.Union(LayerRange(r.From, r.To).Minus(r.Skip))
+	nd.layers = nd.layers.Union(r.run().Minus(r.SkipAttention))
+	nd.parts = nd.parts || r.parts()
 	nd.reached = int32(r.To)
 	nd.plain = plain && nd.layers.Len() == r.To
 	r.Shift, r.Block, r.Adapter = int(nd.shift), 0, int(nd.adapter)
@@ -322,7 +342,7 @@ func (s *Step) place(r Row, slot int32, nd node) Node {
 	n := makeNode(slot, nd.generation)
 	s.rows = append(s.rows, Placed{
 		Row: r, Node: n, Slot: slot, Index: nd.index, Pos: nd.index + nd.shift,
-		Run: LayerRange(r.From, r.To).Minus(r.Skip),
+		Run: r.run(),
 	})
 	s.plain = s.plain && nd.plain && (r.Block == 0 || r.Causal == Layers{})
 	return n

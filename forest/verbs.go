@@ -49,6 +49,9 @@ func (f *Forest) Committable(s Seq, n Node) ([]int32, error) {
 			return nil, fmt.Errorf("forest: the row at index %d skipped %d layers and cannot be committed",
 				nd.index, f.nLayers-nd.layers.Len())
 		}
+		if nd.parts {
+			return nil, fmt.Errorf("forest: the row at index %d skipped feed-forward parts of layers and cannot be committed", nd.index)
+		}
 	}
 	return path, nil
 }

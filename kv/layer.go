@@ -112,3 +112,12 @@ func (l Layer) HeadSize() kernel.HeadSize {
 	}
 	return kernel.HeadSize{Key: l.KeySize, Value: l.ValueSize}
 }
+
+// Tail returns the first of the last layers that keep nothing of a text: they read the keys of earlier ones, or no rows but their own.
+func Tail(layers []Layer) int {
+	n := len(layers)
+	for n > 0 && (layers[n-1].KVHeads == 0 || layers[n-1].Keeps.Kind == Shared) && len(layers[n-1].States) == 0 {
+		n--
+	}
+	return n
+}

@@ -24,6 +24,9 @@ type Size struct {
 	Context    int // tokens of a sequence
 	Rows       int // of a step, at most
 	Live       int // rows that may hang from a trunk; 0: [MaxLive], which it does not exceed
+
+	// AttentionShare is about how much of a layer's weights its attention part has, where rows may skip parts of layers; 0: they run layers as a whole.
+	AttentionShare float64
 }
 
 // MostLive returns how many rows may hang from a trunk.

@@ -26,21 +26,23 @@ func (r Ran) add(o Ran, times float64) Ran {
 	return Ran{r.Passes + int(times)*o.Passes, r.Rows + int(times)*o.Rows, r.Share + times*o.Share, r.Layers + times*o.Layers}
 }
 
-// Pass counts a pass of rows on a model of so many layers: on the target itself where layerCost is 0, and else on a module, of which a layer takes as long as
-// layerCost layers of the target.
-func (r *Ran) Pass(rows []Row, layers int, layerCost float64) {
-	var run forest.Layers
+// Pass counts a pass of rows of a model: of the target itself where layerCost is 0, and else of a module, of which a layer takes as long as
+// layerCost layers of the target. A part of a layer counts by its weights.
+func (r *Ran) Pass(rows []Row, model Size, layerCost float64) {
+	var attention, feed forest.Layers
 	for i := range rows {
 		to := rows[i].To
 		if to == 0 {
-			to = layers
+			to = model.Layers
 		}
-		run = run.Union(forest.LayerRange(rows[i].From, to).Minus(rows[i].Skip))
+		run := forest.LayerRange(rows[i].From, to).Minus(rows[i].Skip)
+		attention, feed = attention.Union(run.Minus(rows[i].SkipAttention)), feed.Union(run.Minus(rows[i].SkipFeedForward))
 	}
 	r.Passes++
 	r.Rows += len(rows)
-	if n := float64(run.Len()); layerCost == 0 {
-		r.Share += n / float64(max(1, layers))
+	n := float64(feed.Len()) + model.AttentionShare*float64(attention.Len()-feed.Len())
+	if layerCost == 0 {
+		r.Share += n / float64(max(1, model.Layers))
 	} else {
 		r.Layers += n * layerCost
 	}

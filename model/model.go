@@ -52,6 +52,10 @@ type Info struct {
 	Predictors []Predictor
 	Module     *Module // of a draft module; nil: it is a model of its own
 
+	// AttentionShare is about how much of a layer's weights its attention part has, of a model that runs the two parts of a layer apart; 0: rows run
+	// layers as a whole ([forest.Row.SkipAttention]).
+	AttentionShare float64
+
 	Params          int         // weights of all matrices
 	Type            tensor.Type // of most weights
 	IdleBytes       int         // of Bytes, those that no step multiplies: a table that is looked up, and predictors

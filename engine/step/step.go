@@ -3,6 +3,7 @@ package step
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -244,6 +245,10 @@ func (st *Step) Add(r forest.Row) (forest.Node, error) {
 	m, t := st.maker, st.current
 	r.Seq = t.Seq
 	m.adapt(t, &r)
+	parts := r.SkipAttention.Union(r.SkipFeedForward).Len() > 0
+	if parts && m.Model.Info().AttentionShare == 0 {
+		return forest.Trunk, fmt.Errorf("engine: a row that skips parts of layers; %s runs layers as a whole", m.Model.Info().Arch)
+	}
 	n, err := m.Exec.Step.Add(r)
 	if err != nil {
 		return n, err
@@ -252,7 +257,7 @@ func (st *Step) Add(r forest.Row) (forest.Node, error) {
 	if r.Want.Head() {
 		st.size.Logits++
 	}
-	st.partial = st.partial || r.To != 0 || r.From != 0 || r.Skip.Len() > 0
+	st.partial = st.partial || r.To != 0 || r.From != 0 || r.Skip.Len() > 0 || parts
 	return n, nil
 }
 

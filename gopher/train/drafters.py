@@ -1,9 +1,9 @@
-"""Makes what drafts on a model itself: the deep gopher, and drafting heads for it and for gopher-target.
+"""Makes what drafts on a model itself: the deep gopher, and drafting heads for it and for gopher-target; and a nested draft for both.
 
-usage: drafters.py --dir DIR --grove GROVE [--minutes 66] [--threads N] [--only gopher-target]
+usage: drafters.py --dir DIR --grove GROVE [--minutes 66] [--nested 9.5] [--threads N] [--only gopher-target]
 
 GROVE is the program, which writes states, quantizes and converts. DIR gets the corpus, gopher-deep (gopher-deep.pt, .gguf and .q8_0.gguf; --minutes
-of training), and for each of both models the texts that it writes and their states, TARGET.surplus.json, and per head the folder
+of training), gopher-s2d (--nested minutes), and for each of both models the texts that it writes and their states, TARGET.surplus.json, and per head the folder
 TARGET-HEAD as its authors publish such heads and TARGET-HEAD.gguf. What is there is not made again; a run that was interrupted goes on. The
 heads' budgets are steps (HEADS), so that they repeat; the deep gopher's is time.
 """
@@ -27,6 +27,7 @@ import sample
 import train
 
 TARGET = os.path.join(family.HERE, "..", "gopher-target.q8_0.gguf")
+DRAFT = os.path.join(family.HERE, "..", "gopher-draft.q8_0.gguf")
 EXITS = "2,3,4,6,9"
 DESCRIPTION = ("Deep decoder of Go source: gopher-target spread over 12 narrower layers, then trained on the Go distribution's own source with "
                "layer dropout and early exits, so that its first layers draft for all.")
@@ -60,6 +61,32 @@ def ask(*what):
     subprocess.run([str(w) for w in what], check=True)
 
 
+NESTED = ("Nested draft model for gopher-target and gopher-deep: gopher-draft with two more layers, which drafts behind its first and its second layer too; aligned with "
+          "texts of gopher-target.")
+NESTED_EXITS = "1,2"
+
+
+def nested(a, path):
+    """Trains gopher-s2d from gopher-draft, with the texts of gopher-target, and writes its files."""
+    name = "gopher-s2d"
+    if missing(path(name + ".pt")):
+        train.main(["--out", path(name + ".pt"), "--dir", a.dir, "--from", DRAFT, "--more-layers", "2", "--exits", NESTED_EXITS, "--sorted", "--target", TARGET,
+                    "--samples", path("gopher-target.train.bin"), "--states", path(name + ".states"), "--aligned", "0.9", "--minutes", str(a.nested), "--batch", "8",
+                    "--lr", "3e-3", "--checks", "3", *a.more])
+    if missing(path(name + ".json")):
+        f, of = evaluate.figures(path(name + ".pt"), [], a.dir, exits=train.numbers(NESTED_EXITS)), {}
+        for target, file in (("gopher-target", TARGET), ("gopher-deep", path("gopher-deep.q8_0.gguf"))):
+            if not missing(file):
+                held = evaluate.figures(file, [path(name + ".pt")], a.dir)[name]
+                of.update({f"accepted_by_{target}_greedy": held["greedy"], f"accepted_by_{target}_temperature_1": held["temperature_1"]})
+        keep(path(name + ".json"), {**described(path, NESTED, f), "began_with": "gopher-draft, and two layers", "exits": NESTED_EXITS, **of})
+    if missing(path(name + ".gguf")):
+        with open(path(name + ".json")) as f:
+            export.write_gguf(torch.load(path(name + ".pt"), map_location="cpu"), path(name + ".gguf"), name, json.load(f))
+    if missing(path(name + ".q8_0.gguf")):
+        ask(a.grove, "quantize", path(name + ".gguf"), path(name + ".q8_0.gguf"), "Q8_0")
+
+
 def missing(path):
     return not os.path.exists(path)
 
@@ -88,10 +115,15 @@ def deep(a, path):
 def known(path):
     """What is to be known of gopher-deep."""
     f = evaluate.figures(path("gopher-deep.pt"), [], os.path.dirname(path("x")), exits=train.numbers(EXITS))
+    return {**described(path, DESCRIPTION, f), "began_with": "gopher-target, by deepen.py"}
+
+
+def described(path, description, f):
+    """What is to be known of a model by its figures."""
     with open(path("corpus.txt")) as text:
         data = text.read().strip()
-    return dict(description=DESCRIPTION, data=f"{data}; {bpe.VOCAB} tokens of byte-level BPE", commit=family.commit(), machine=f"CPU, {os.cpu_count()} cores",
-                began_with="gopher-target, by deepen.py", parameters=f["parameters"], minutes=f["minutes"], tokens=f["tokens"],
+    return dict(description=description, data=f"{data}; {bpe.VOCAB} tokens of byte-level BPE", commit=family.commit(), machine=f"CPU, {os.cpu_count()} cores",
+                parameters=f["parameters"], minutes=f["minutes"], tokens=f["tokens"],
                 valid_nats_per_token=f["nats"], valid_bits_per_byte=f["bits"],
                 **{"valid_" + n: v for n, v in f.items() if n.startswith("nats_exit")})
 
@@ -128,6 +160,7 @@ def main(args=None):
     p.add_argument("--dir", required=True)
     p.add_argument("--grove", required=True, help="the program")
     p.add_argument("--minutes", type=train.positive, default=66.0, help="of the deep gopher")
+    p.add_argument("--nested", type=train.positive, default=9.5, help="minutes of gopher-s2d")
     p.add_argument("--threads", type=train.count, help="of PyTorch")
     p.add_argument("--only", choices=list(HEADS), help="one target's heads alone")
     a = p.parse_args(args)
@@ -142,6 +175,8 @@ def main(args=None):
     for name, target in (("gopher-target", TARGET), ("gopher-deep", path("gopher-deep.q8_0.gguf"))):
         if a.only in (None, name):
             drafters(a, name, target, path)
+    if a.only != "gopher-deep":
+        nested(a, path)
 
 
 if __name__ == "__main__":

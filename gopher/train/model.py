@@ -147,6 +147,18 @@ class Decoder(nn.Module):
         return ids
 
 
+def taller(m, more):
+    """A decoder with more layers behind those of m: random ones, whose outputs are zero, so that it gives what m gives."""
+    if not more:
+        return m
+    new = Decoder(dict(m.c, layers=m.c["layers"] + more))
+    new.load_state_dict(m.state_dict(), strict=False)
+    for block in new.b[m.c["layers"]:]:
+        for w in (block.o, block.dn):
+            nn.init.zeros_(w.weight)
+    return new
+
+
 def load(path, dev="cpu"):
     """A checkpoint, or a GGUF file of the family, and the model that it holds."""
     if path.endswith(".gguf"):

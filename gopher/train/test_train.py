@@ -1,4 +1,6 @@
 """Tests of training with PyTorch, and of the reader of GGUF files with NumPy; skipped where these are not installed."""
+import contextlib
+import io
 import json
 import os
 import struct
@@ -168,6 +170,25 @@ class TestRuns(unittest.TestCase):
         for bad in ("0,1", "3"):
             with self.assertRaisesRegex(SystemExit, "behind 1 to 2 of 3 layers"):
                 self.run_to("d.pt", *two, "--exits", bad)
+
+    def test_sorted(self):
+        """A nested draft learns behind each exit, of texts of a target too; layers behind those of a model leave it as it is at first."""
+        three, more = ("--layers", "3"), (*self.aligned(), "--aligned", "1", "--dropout", "0")
+        nested = self.run_to("a.pt", *three, *more, "--exits", "1,2", "--sorted")
+        self.assertTrue(self.same(nested, self.run_to("b.pt", *three, *more, "--exits", "1,2", "--sorted")))
+        for other in (more, (*more, "--exits", "1,2"), (*more, "--exits", "2", "--sorted")):
+            self.assertFalse(self.same(nested, self.run_to("c.pt", *three, *other)))
+        first, _ = model.load(self.path("a.pt"))
+        taller = model.taller(first, 2).eval()
+        ids = torch.arange(20).view(2, 10)
+        self.assertEqual(len(taller.b), 5)
+        self.assertTrue(torch.equal(taller(ids), first.eval()(ids)))
+        self.assertIs(model.taller(first, 0), first)
+        self.run_to("d.pt", *more, "--from", self.path("a.pt"), "--more-layers", "1", "--exits", "3", "--sorted")
+        self.assertEqual(model.load(self.path("d.pt"))[0].c["layers"], 4)
+        for bad in (("--sorted",), ("--sorted", "--exits", "1", "--layer-dropout", "0.1"), ("--more-layers", "1"), ("--more-layers", "-1", "--from", NANO)):
+            with self.subTest(bad), self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()):
+                self.run_to("e.pt", *three, *bad)
 
     def test_exits(self):
         """Layers that are never skipped, and exits behind all layers, give the model's own states; the first layer is never skipped."""

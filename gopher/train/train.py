@@ -2,7 +2,7 @@
 
 usage: train.py --out CKPT --minutes M | --steps N [--dir DIR] [--from CKPT | --dim 256 --layers 4 --heads 8 --kv 4 --ffn 768 --ctx 256]
                 [--batch 16] [--lr 3e-3] [--dropout 0] [--seed 1] [--threads N] [--checks 12]
-                [--layer-dropout 0] [--exits 2,3,6 [--exit-scale 1]]
+                [--layer-dropout 0] [--exits 2,3,6 [--exit-scale 1 | --sorted]] [--more-layers 0]
                 [--samples FILE [--aligned 0.5] [--target CKPT [--states FILE] [--loss NAME]]]
 
 A target is a checkpoint or a GGUF file of the family. The learning rate rises over a hundred steps, or a tenth of them where that is less, and
@@ -18,6 +18,10 @@ the model itself continues, at temperature 1, from the first tokens of such text
 --layer-dropout and --exits are the recipe of LayerSkip (2024), whose first layers draft for all of them. Each text of a batch skips layer l
 of L with the probability (2^(l/(L-1)) - 1) times --layer-dropout. A step predicts behind one of the exits too, the next one each step, by the
 model's own last norm and output: n layers have the weight --exit-scale n/L, all of them 1. Training on texts of a target does neither.
+
+--sorted is the recipe of a nested draft (S2D, 2024): each step sums the losses behind every exit and behind all layers, with equal weights, and
+texts of a target are learned so too, so that the first layers draft by themselves. --more-layers puts so many layers behind those of --from; they
+begin with random weights and outputs of zero, so that the model is at first what it was.
 
 --steps and --seed determine the weights, bit by bit, on a processor and with a number of --threads; another version of PyTorch, kind of
 processor or number of threads sums in another order. A run that went on from CKPT.part ends as one that was not interrupted. Uses CUDA and
@@ -118,6 +122,7 @@ class Run:
         if a.start:
             self.model, ck = model.load(a.start, self.dev)
             self.seen = ck.get("tokens", 0)
+            self.model = model.taller(self.model, a.more_layers).to(self.dev)
         else:
             c = model.config(a.dim, a.layers, a.heads, a.kv, a.ffn, a.ctx, dropout=a.dropout)
             self.model, self.seen = model.Decoder(c).to(self.dev), 0
@@ -150,7 +155,7 @@ class Run:
 
     def settings(self):
         """What a run that goes on must have in common with its beginning."""
-        return {n: getattr(self.a, n) for n in ("loss", "seed", "steps", "aligned", "exits", "exit_scale", "layer_dropout")}
+        return {n: getattr(self.a, n) for n in ("loss", "seed", "steps", "aligned", "exits", "exit_scale", "layer_dropout", "sorted")}
 
     def frozen(self, path):
         """A model that is asked and not trained, of the vocabulary and, at least, the context of the one that is."""
@@ -192,22 +197,27 @@ class Run:
         """The loss of a batch, after a share of the budget."""
         aligned, first = self.samples is not None and done >= 1 - self.a.aligned, 0
         x, numbers = self.batch(aligned)
-        if not aligned and (self.a.exits or self.a.layer_dropout):
+        if not aligned and not self.a.sorted and (self.a.exits or self.a.layer_dropout):
             return self.exits(x)
         if aligned and self.a.loss == "gkd" and torch.rand((), generator=self.gen) < self.a.on_policy:
             x, numbers, first = self.written(x), None, PREFIX - 1
         logits = lambda m: m(x[:, :-1]).float()[:, first:].flatten(0, 1)
         with half(self.dev):
-            draft = logits(self.model)
+            drafts = self.nested(x, first) if self.a.sorted else [logits(self.model)]
             if not aligned or self.target is None:
-                return F.cross_entropy(draft, x[:, 1:].flatten())
+                return sum(F.cross_entropy(d, x[:, 1:].flatten()) for d in drafts) / len(drafts)
             with torch.no_grad():
                 if self.states is None or numbers is None:
                     target = logits(self.target)
                 else:
                     target = self.target.logits(self.states[numbers, :-1].to(self.dev)).float().flatten(0, 1)
                 reference = None if self.reference is None else logits(self.reference)
-        return losses.of(self.a, draft, target, reference)
+        return sum(losses.of(self.a, d, target, reference) for d in drafts) / len(drafts)
+
+    def nested(self, x, first):
+        """The logits [positions, V] behind each exit and behind all layers, of the places of x [B, T] from first on."""
+        states = self.model.exits(x[:, :-1], [*self.a.exits, self.c["layers"]])
+        return [self.model.logits(s[:, first:]).float().flatten(0, 1) for s in states]
 
     def exits(self, x):
         """The mean of the losses of the last state and of this step's early exit, whose weight grows with its depth."""
@@ -222,6 +232,8 @@ class Run:
     def weights(self, which):
         """The weights of exits, whose sum is that of one of them, and of all layers."""
         last = self.c["layers"]
+        if self.a.sorted:
+            return [1.0] * (len(which) + 1)
         return [self.a.exit_scale * n / last / max(1, len(which)) for n in which] + [1.0]
 
     def written(self, x):
@@ -357,6 +369,8 @@ def main(args=None):
     p.add_argument("--layer-dropout", type=share, default=0.0, help="share of the texts that skip the last layer; earlier layers less")
     p.add_argument("--exits", type=numbers, default=[], help="layers, as 2,3,6, behind which the model learns to predict too")
     p.add_argument("--exit-scale", type=positive, default=1.0, help="weight of an exit behind all layers; one behind fewer has that share")
+    p.add_argument("--sorted", action="store_true", help="learn behind every exit in each step, also from texts of a target")
+    p.add_argument("--more-layers", type=number(int, lambda v: v >= 0, "0 or more"), default=0, help="layers behind those of --from")
     p.add_argument("--target", help="model to be aligned with")
     p.add_argument("--states", help="file of what the target computes of --samples, written where it is missing")
     losses.flags(p)
@@ -367,6 +381,12 @@ def main(args=None):
         p.error(str(e))
     if a.target and not a.samples:
         p.error("--target aligns with texts of the target; name them with --samples")
+    if a.sorted and not a.exits:
+        p.error("--sorted learns behind exits; name them with --exits")
+    if a.sorted and a.layer_dropout:
+        p.error("--sorted skips no layer; leave out --layer-dropout")
+    if a.more_layers and not a.start:
+        p.error("--more-layers go behind those of a model; name it with --from")
     if a.states and not a.target:
         p.error("--states are those of a target; name it with --target")
     Run(a).run()

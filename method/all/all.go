@@ -24,6 +24,7 @@ import (
 	_ "grove/method/model/levels"
 	_ "grove/method/model/mirror"
 	_ "grove/method/model/pearl"
+	_ "grove/method/model/s2d"
 	_ "grove/method/model/specdec"
 	_ "grove/method/self/del"
 	_ "grove/method/self/draftverify"

@@ -20,6 +20,11 @@ func NewDrafter(s Shape, b *Branch, e method.Env) *Drafter {
 	return &Drafter{branch: b, grower: New(s, b, b.Vocabulary(e.Vocabulary))}
 }
 
+// NewNestedDrafter is NewDrafter for a source that begins with a branch's first layers.
+func NewNestedDrafter(s Shape, n *Nested, e method.Env) *Drafter {
+	return &Drafter{branch: n.Branch, grower: New(s, n, n.Vocabulary(e.Vocabulary))}
+}
+
 // MeetsDraft returns an error where env has no draft model, or, where drafts are to be draws, one with another
 // vocabulary: a draw must be a token of the target.
 func MeetsDraft(e method.Env, draws bool) error {

@@ -86,6 +86,36 @@ func (f *following) extend(ctx context.Context, n int, want forest.Want) error {
 	return nil
 }
 
+// pass runs a chain of tokens behind a live row, and rows behind its last token, and returns that token's place.
+func (f *following) pass(ctx context.Context, at int, chain []token.ID, rows []LiveRow, logits bool) (last int, err error) {
+	f.rows = f.rows[:0]
+	for i, id := range chain {
+		row := method.Row{Row: f.Like, After: i}
+		row.ID = id
+		if i == 0 && at != None {
+			row.Parent = f.Live[at].Node
+		}
+		row.Want.Logits = logits && i == len(chain)-1
+		f.rows = append(f.rows, row)
+	}
+	for _, r := range rows {
+		row := method.Row{Row: f.Like, After: len(chain) + 1 + r.Parent}
+		row.ID, row.Want.Logits = r.ID, true
+		f.rows = append(f.rows, row)
+	}
+	if err := f.Grow(ctx, f.rows); err != nil {
+		return None, err
+	}
+	for i, id := range chain {
+		f.Live = append(f.Live, LiveRow{ID: id, Parent: at, Node: f.got[i].Node, Layers: f.Like.To})
+		at = len(f.Live) - 1
+	}
+	for i, r := range rows {
+		f.Live = append(f.Live, LiveRow{ID: r.ID, Parent: at + 1 + r.Parent, Node: f.got[len(chain)+i].Node, Layers: f.Like.To})
+	}
+	return at, nil
+}
+
 // Follower is a [LogitSource] that follows a text of which the end is not certain, with a sequence of a model whose tokens are the target's.
 // Only certain tokens are committed: the others are rows behind the trunk, so that a text that goes on otherwise costs
 // the computation of its new tokens alone. It is for one goroutine.
@@ -162,35 +192,6 @@ func (f *Follower) Join(ctx context.Context, rows []LiveRow) (n int, err error) 
 		}
 		chain, rows = chain[len(part):], rows[:n]
 	}
-}
-
-// pass runs a chain of tokens behind a live row, and rows behind its last token, and returns that token's place.
-func (f *Follower) pass(ctx context.Context, at int, chain []token.ID, rows []LiveRow, logits bool) (last int, err error) {
-	f.rows = f.rows[:0]
-	for i, id := range chain {
-		row := method.Row{Row: forest.Row{ID: id}, After: i}
-		if i == 0 && at != None {
-			row.Parent = f.Live[at].Node
-		}
-		row.Want.Logits = logits && i == len(chain)-1
-		f.rows = append(f.rows, row)
-	}
-	for _, r := range rows {
-		row := method.Row{Row: forest.Row{ID: r.ID}, After: len(chain) + 1 + r.Parent}
-		row.Want.Logits = true
-		f.rows = append(f.rows, row)
-	}
-	if err := f.Grow(ctx, f.rows); err != nil {
-		return None, err
-	}
-	for i, id := range chain {
-		f.Live = append(f.Live, LiveRow{ID: id, Parent: at, Node: f.got[i].Node})
-		at = len(f.Live) - 1
-	}
-	for i, r := range rows {
-		f.Live = append(f.Live, LiveRow{ID: r.ID, Parent: at + 1 + r.Parent, Node: f.got[len(chain)+i].Node})
-	}
-	return at, nil
 }
 
 // knows reports whether all tokens that the trunk lacks are of the model's vocabulary.

@@ -39,6 +39,7 @@ type LiveRow struct {
 	ID     token.ID // the model's
 	Parent int      // in Live; [None]
 	Node   forest.Node
+	Layers int // that it has run; 0: all
 }
 
 // None is the trunk's end, as the parent of a live row.
@@ -77,7 +78,7 @@ func (r *Rows) Run(ctx context.Context, rows []LiveRow) error {
 		return err
 	}
 	for i, l := range rows {
-		l.Node = r.got[i].Node
+		l.Node, l.Layers = r.got[i].Node, r.Like.To
 		r.Live = append(r.Live, l)
 	}
 	return nil
@@ -85,7 +86,7 @@ func (r *Rows) Run(ctx context.Context, rows []LiveRow) error {
 
 // Grow runs rows as they are; Logits returns what they give. They are not added to Live.
 func (r *Rows) Grow(ctx context.Context, rows []method.Row) (err error) {
-	r.ran.Pass(rows, r.Size.Layers, r.Cost)
+	r.ran.Pass(rows, r.Size, r.Cost)
 	r.got, err = r.Trunk.Grow(ctx, rows)
 	return err
 }

@@ -20,7 +20,7 @@ func TestTrim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := method.Env{Draft: &growtest.Model{Dims: method.Size{Vocabulary: target.Size()}}, VocabMap: words, DraftVocab: 3*g - 1}
+	env := method.Env{Draft: &growtest.Model{Dims: method.Size{Vocabulary: target.Size(), Layers: 1}}, VocabMap: words, DraftVocab: 3*g - 1}
 	tr := NewTrim(env)
 	expect := func(what string, got []int32, want ...int32) {
 		t.Helper()

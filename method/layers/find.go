@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"grove/forest"
 	"grove/method"
@@ -13,7 +14,7 @@ import (
 
 // Found is a set of layers to pass over that [Find] found.
 type Found struct {
-	Set   forest.Layers
+	Set   Set
 	Share float64 // of the drafts of a row that passes over it, behind a text, that are accepted
 	Depth int     // drafts of the chain that is the fastest then
 	Speed float64 // of such chains, as predicted, by that of plain decoding
@@ -26,10 +27,11 @@ const (
 	finals           = 4 * window // places by which the sets of different sizes are compared
 )
 
-// foundShares are the shares of layers for each of which a set is searched.
-var foundShares = [...]float64{0.15, 0.3, 0.45, 0.6, 0.75}
+// foundShares are the shares of attention parts and of feed-forward parts for each of which a set is searched. Where layers are passed over as a whole, those of
+// equal shares are.
+var foundShares = [][2]float64{{0.15, 0.15}, {0.3, 0.3}, {0.45, 0.45}, {0.6, 0.6}, {0.75, 0.75}, {0.45, 0.15}, {0.6, 0.3}}
 
-// Find searches layers to pass over, in so many trials, while the model draws texts that begin with a token. For each of several numbers of layers there
+// Find searches layers or parts of layers to pass over, in so many trials, while the model draws texts that begin with a token. For each of several numbers there
 // is a [Search]: in the step that runs a text's last token, further rows of it pass over the best set and over the one on trial. Of the best
 // sets it returns the one with the most tokens a second by costs, a model that has 3 layers or more. told is told the progress, in
 // places of texts. Errors: [method.ErrBusy]; steps of fewer than 3 rows; ctx's, the model's.
@@ -38,9 +40,10 @@ func Find(ctx context.Context, m method.Model, costs Model, begin token.ID, tria
 	if f.size.Rows < 3 || f.size.MostLive() < 3 {
 		return best, fmt.Errorf("layers: searching a set takes steps of 3 rows; this model's have %d", min(f.size.Rows, f.size.MostLive()))
 	}
-	for _, share := range foundShares[:min(len(foundShares), (min(f.size.Rows, f.size.MostLive())-1)/2)] {
-		s := NewSearch(f.size.Layers, share)
-		if n := len(f.searches); n == 0 || f.searches[n-1].size != s.size {
+	for _, shares := range foundShares[:min(len(foundShares), (min(f.size.Rows, f.size.MostLive())-1)/2)] {
+		s := SearchOf(f.size, shares[Attention], shares[FeedForward])
+		known := slices.ContainsFunc(f.searches, func(o *Search) bool { return o.sizes == s.sizes })
+		if !known && (s.parts || shares[Attention] == shares[FeedForward]) {
 			f.searches = append(f.searches, s)
 		}
 	}
@@ -57,7 +60,7 @@ func Find(ctx context.Context, m method.Model, costs Model, begin token.ID, tria
 	}
 	for i, s := range f.searches {
 		now := Found{Set: s.Next().Best, Share: float64(hits[i]) / finals}
-		now.Depth, now.Speed = Best(now.Share, now.Set.Len(), foundDepth, costs.Skip)
+		now.Depth, now.Speed = Best(now.Share, now.Set.Layers(f.size.AttentionShare), foundDepth, costs.Skip)
 		if now.Speed /= costs.Plain(); now.Speed > best.Speed {
 			best = now
 		}
@@ -93,9 +96,9 @@ func (f *finder) place(ctx context.Context, trial bool, hits []int) error {
 	for _, s := range f.searches {
 		now := s.Next()
 		f.trials = append(f.trials, now)
-		row.Skip = now.Best
+		now.Best.Apply(&row.Row)
 		f.rows = append(f.rows, row)
-		row.Skip = now.Other
+		now.Other.Apply(&row.Row)
 		f.rows = append(f.rows, row)
 	}
 	got, err := f.branch.Grow(ctx, f.rows)

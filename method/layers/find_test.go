@@ -35,10 +35,10 @@ func TestFind(t *testing.T) {
 	if err != nil || places != 40*window+finals {
 		t.Fatal(places, err)
 	}
-	if wrong := found.Set.Minus(free).Len(); found.Set.Len() < 3 || wrong > 1 || found.Share < 0.85 || found.Share > 1 {
+	if wrong := found.Set[Attention].Minus(free).Len(); found.Set != Whole(found.Set[FeedForward]) || found.Set.Layers(0) < 3 || wrong > 1 || found.Share < 0.85 || found.Share > 1 {
 		t.Errorf("%s, of which %d matter; share %v", Format(found.Set), wrong, found.Share)
 	}
-	if d, rate := Best(found.Share, found.Set.Len(), foundDepth, Units(12).Skip); d != found.Depth || rate/Units(12).Plain() != found.Speed {
+	if d, rate := Best(found.Share, found.Set.Layers(0), foundDepth, Units(12).Skip); d != found.Depth || rate/Units(12).Plain() != found.Speed {
 		t.Errorf("%+v; want %d drafts, %v", found, d, rate/Units(12).Plain())
 	}
 	again, err := Find(t.Context(), spoiled(12, free), Units(12), 3, 40, func(int, int) {})
@@ -47,6 +47,31 @@ func TestFind(t *testing.T) {
 	}
 	if m.Calls != places {
 		t.Errorf("%d steps for %d places", m.Calls, places)
+	}
+}
+
+// TestFindParts: where rows skip parts of layers, the attention parts and the feed-forward parts that do nothing are found apart.
+func TestFindParts(t *testing.T) {
+	free := Set{Attention: forest.LayerRange(1, 7), FeedForward: forest.LayerRange(7, 9)}
+	m := spoiled(12, forest.Layers{})
+	m.Dims.AttentionShare = 0.25
+	whole := m.Next
+	m.Next = func(path []token.ID, r forest.Row) []float32 {
+		kept := Set{r.Skip.Union(r.SkipAttention), r.Skip.Union(r.SkipFeedForward)}
+		for k := range kept {
+			kept[k] = kept[k].Minus(free[k])
+		}
+		return whole(path, forest.Row{Skip: kept[Attention].Union(kept[FeedForward])})
+	}
+	found, err := Find(t.Context(), m, Units(12), 3, 60, func(int, int) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found.Set == Whole(found.Set[Attention]) || found.Set[Attention].Minus(free[Attention]).Len() > 1 || found.Share < 0.85 {
+		t.Errorf("%s; share %v", Format(found.Set), found.Share)
+	}
+	if d, rate := Best(found.Share, found.Set.Layers(0.25), foundDepth, Units(12).Skip); d != found.Depth || rate/Units(12).Plain() != found.Speed {
+		t.Errorf("%+v; want %d drafts, %v", found, d, rate/Units(12).Plain())
 	}
 }
 

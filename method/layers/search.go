@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"grove/forest"
+	"grove/method"
 )
 
 // The search tries one set of layers after the other against the best one. Both draft the token behind the same
@@ -22,16 +23,19 @@ const (
 	maxFailedTrials = 64   // trials without success that end it
 )
 
-// Search is the search for the layers to pass over, which are of one number and neither the first nor the last (SWIFT, Xia et al. 2024). It is safe
+// Search is the search for the layers to pass over, or the parts of layers, which are of one number and neither of the first nor of the last layer (SWIFT,
+// Xia et al. 2024). The numbers of attention and of feed-forward parts stay what they are, so that all sets cost the same. It is safe
 // for concurrent use: all texts of an engine may share it.
 type Search struct {
-	layers, size int
+	layers int
+	sizes  [2]int // attention parts, feed-forward parts
+	parts  bool   // they are chosen apart; else both are of the same layers
 
 	mu     sync.Mutex
 	rng    *rand.Rand
-	best   forest.Layers
+	best   Set
 	score  float64 // share of places that best drafted in its last trial; 0: it had none
-	other  forest.Layers
+	other  Set
 	number int    // of the trial
 	seen   int    // places
 	hits   [2]int // drafted right by best and other
@@ -41,28 +45,46 @@ type Search struct {
 
 // Trial has the two sets that draft at a place of a text.
 type Trial struct {
-	Best, Other forest.Layers
+	Best, Other Set
 	Open        bool // Other is on trial
 	number      int
 }
 
-// NewSearch starts with every other layer passed over, as many as the share, from 0 to 1, of the layers between the first and the
+// NewSearch starts a search for whole layers with every other layer passed over, as many as the share, from 0 to 1, of the layers between the first and the
 // last is; at least one unless the share is 0. The model has 3 layers or more.
-func NewSearch(layers int, share float64) *Search {
-	s := &Search{layers: layers, size: int(math.Round(share * float64(layers-2))), rng: rand.New(rand.NewPCG(1, uint64(layers)))}
-	if share > 0 {
-		s.size = max(1, s.size)
+func NewSearch(layers int, share float64) *Search { return newSearch(layers, false, share, share) }
+
+// SearchOf starts a search for a model, by shares of the attention parts and of the feed-forward parts: for parts of layers where its rows may skip these apart, and else
+// for whole layers by the first share. It begins as [NewSearch] does.
+func SearchOf(m method.Size, attention, feedForward float64) *Search {
+	if m.AttentionShare == 0 {
+		return NewSearch(m.Layers, attention)
 	}
-	for l, n := 1, 0; n < s.size; l, n = l+2, n+1 {
-		if l >= layers-1 {
-			l = 2 // all odd layers are in the set
+	return newSearch(m.Layers, true, attention, feedForward)
+}
+
+func newSearch(layers int, parts bool, shares ...float64) *Search {
+	s := &Search{layers: layers, parts: parts, rng: rand.New(rand.NewPCG(1, uint64(layers)))}
+	for k, share := range shares {
+		size := int(math.Round(share * float64(layers-2)))
+		if share > 0 {
+			size = max(1, size)
 		}
-		s.best = s.best.With(l)
+		for l, n := 1, 0; n < size; l, n = l+2, n+1 {
+			if l >= layers-1 {
+				l = 2 // all odd layers are in the set
+			}
+			s.best[k] = s.best[k].With(l)
+		}
+		s.sizes[k] = size
 	}
-	s.open = s.size > 0 && s.size < layers-2 // else there is one set
+	s.open = s.moves(Attention) || s.moves(FeedForward) // else there is one set
 	s.propose()
 	return s
 }
+
+// moves reports whether there is more than one set of a kind of parts.
+func (s *Search) moves(kind int) bool { return s.sizes[kind] > 0 && s.sizes[kind] < s.layers-2 }
 
 // Next returns the sets of the next place.
 func (s *Search) Next() Trial {
@@ -101,7 +123,7 @@ func (s *Search) decide() {
 	s.propose()
 }
 
-// propose makes the next set to try: a random one or, every other time, the best one with one layer exchanged.
+// propose makes the next set to try: a random one or, every other time, the best one with one layer exchanged, or one part of a layer.
 func (s *Search) propose() {
 	s.number, s.seen, s.hits = s.number+1, 0, [2]int{}
 	if !s.open {
@@ -109,13 +131,31 @@ func (s *Search) propose() {
 	}
 	for s.other = s.best; s.other == s.best; {
 		if s.number%2 == 1 {
-			out := s.pick(s.best, true)
-			s.other = s.best.Minus(forest.LayerRange(out, out+1)).With(s.pick(s.best, false))
+			s.exchange()
 			continue
 		}
-		for s.other = (forest.Layers{}); s.other.Len() < s.size; {
-			s.other = s.other.With(s.pick(s.other, false))
+		for k := range s.other {
+			if k == FeedForward && !s.parts {
+				s.other[k] = s.other[Attention]
+				continue
+			}
+			for s.other[k] = (forest.Layers{}); s.other[k].Len() < s.sizes[k]; {
+				s.other[k] = s.other[k].With(s.pick(s.other[k], false))
+			}
 		}
+	}
+}
+
+// exchange makes other the best set with one layer or part exchanged for another of its kind.
+func (s *Search) exchange() {
+	kind := Attention
+	if s.parts && (!s.moves(Attention) || s.moves(FeedForward) && s.rng.IntN(2) == 1) {
+		kind = FeedForward
+	}
+	out := s.pick(s.best[kind], true)
+	s.other[kind] = s.best[kind].Minus(forest.LayerRange(out, out+1)).With(s.pick(s.best[kind], false))
+	if !s.parts {
+		s.other[FeedForward] = s.other[Attention]
 	}
 }
 
@@ -131,7 +171,7 @@ func (s *Search) pick(set forest.Layers, in bool) int {
 // record is what is kept between runs, in little-endian order.
 type record struct {
 	Layers uint32
-	Best   forest.Layers
+	Best   Set
 	Score  float64
 	Open   bool
 }
@@ -152,14 +192,18 @@ func (s *Search) UnmarshalBinary(b []byte) error {
 	if r.Layers != uint32(s.layers) {
 		return fmt.Errorf("layers: the record is of a model of %d layers; this one has %d", r.Layers, s.layers)
 	}
-	if r.Best.Len() != s.size || r.Best.Minus(forest.LayerRange(1, s.layers-1)).Len() > 0 || !(r.Score >= 0 && r.Score <= 1) {
-		return fmt.Errorf("layers: the record is damaged: the set %x, score %v; the set must have %d layers and neither the first nor the last",
-			r.Best, r.Score, s.size)
+	right := r.Best.Within(1, s.layers-1) == r.Best && (s.parts || r.Best == Whole(r.Best[Attention])) && r.Score >= 0 && r.Score <= 1
+	for k, size := range s.sizes {
+		right = right && r.Best[k].Len() == size
+	}
+	if !right {
+		return fmt.Errorf("layers: the record is damaged: the set %x, score %v; the set must have %d attention parts and %d feed-forward parts, none of the first or the last layer",
+			r.Best, r.Score, s.sizes[Attention], s.sizes[FeedForward])
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.best, s.score, s.failed = r.Best, r.Score, 0
-	s.open = r.Open && s.size > 0 && s.size < s.layers-2
+	s.open = r.Open && (s.moves(Attention) || s.moves(FeedForward))
 	s.propose()
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"grove/forest"
+	"grove/method"
 )
 
 // ratio is the share of layers that SWIFT passes over.
@@ -19,16 +20,16 @@ func TestSets(t *testing.T) {
 		s := NewSearch(layers, ratio)
 		first := []int{1, 3, 5}
 		for _, l := range first[:min(size, len(first))] {
-			if !s.best.Has(l) {
+			if !s.best[Attention].Has(l) || s.best != Whole(s.best[Attention]) {
 				t.Errorf("%d layers: layer %d is not passed over at first", layers, l)
 			}
 		}
-		tried := map[forest.Layers]bool{}
+		tried := map[Set]bool{}
 		for range 40 {
 			now := s.Next()
-			for _, set := range []forest.Layers{now.Best, now.Other} {
-				if (now.Open || set == now.Best) && (set.Len() != size || set.Has(0) || set.Has(layers-1)) {
-					t.Fatalf("%d layers: a set of %d that begins %x, want %d", layers, set.Len(), set[0], size)
+			for _, set := range []Set{now.Best, now.Other} {
+				if (now.Open || set == now.Best) && (set.Layers(0) != float64(size) || set.Within(1, layers-1) != set || set != Whole(set[Attention])) {
+					t.Fatalf("%d layers: the set %s, want %d layers", layers, Format(set), size)
 				}
 			}
 			if now.Open && now.Other == now.Best {
@@ -38,12 +39,48 @@ func TestSets(t *testing.T) {
 			for range window {
 				s.Count(now, true, false)
 			}
-			s.open = s.size < layers-2
+			s.open = s.moves(Attention)
 			s.propose()
 		}
 		if layers > 4 && len(tried) < 2 {
 			t.Errorf("%d layers: %d sets were tried", layers, len(tried))
 		}
+	}
+}
+
+// TestPartSets holds sets of parts to their sizes, which stay what they are, and expects parts of each kind to be exchanged by themselves.
+func TestPartSets(t *testing.T) {
+	for _, shares := range [][2]float64{{ratio, ratio}, {0.6, 0.2}, {1, 0.3}, {0.3, 1}, {0, 0.5}} {
+		s := SearchOf(method.Size{Layers: 12, AttentionShare: 0.3}, shares[Attention], shares[FeedForward])
+		sizes, apart := s.sizes, 0
+		if sizes != [2]int{int(math.Round(10 * shares[0])), int(math.Round(10 * shares[1]))} {
+			t.Errorf("shares %v: %v parts", shares, sizes)
+		}
+		for range 40 {
+			now := s.Next()
+			for _, set := range []Set{now.Best, now.Other} {
+				if [2]int{set[0].Len(), set[1].Len()} != sizes || set.Within(1, 11) != set {
+					t.Fatalf("shares %v: the set %s", shares, Format(set))
+				}
+			}
+			if now.Other == now.Best {
+				t.Fatalf("shares %v: the best set is tried against itself", shares)
+			}
+			if now.Other != Whole(now.Other[Attention]) {
+				apart++
+			}
+			for range window {
+				s.Count(now, false, true)
+			}
+			s.open = true
+			s.propose()
+		}
+		if apart < 30 {
+			t.Errorf("shares %v: %d of 40 sets choose the parts apart", shares, apart)
+		}
+	}
+	if s := SearchOf(method.Size{Layers: 12}, 0.3, 0.9); s.parts || s.sizes != [2]int{3, 3} {
+		t.Errorf("a model that runs layers as a whole: %v", s.sizes)
 	}
 }
 
@@ -94,8 +131,8 @@ func TestSaved(t *testing.T) {
 	set := func(at int, v byte) []byte { c := slices.Clone(b); c[at] = v; return c }
 	for name, bad := range map[string][]byte{
 		"nothing": nil, "a part": b[:len(b)-1], "more": append(slices.Clone(b), 0), "other layers": set(0, 13), "the first layer": set(4, b[4]&^2|1),
-		"a larger set": set(4, b[4]|4), "a layer beyond": set(12, 1),
-		"no score": append(binary.LittleEndian.AppendUint64(slices.Clone(b[:20]), math.Float64bits(math.NaN())), 1),
+		"a larger set": set(4, b[4]|4), "a layer beyond": set(12, 1), "other feed-forward parts": set(20, b[20]&^2|4),
+		"no score": append(binary.LittleEndian.AppendUint64(slices.Clone(b[:36]), math.Float64bits(math.NaN())), 1),
 	} {
 		s := NewSearch(12, ratio)
 		before := s.Next()
@@ -120,7 +157,7 @@ func FuzzRecord(f *testing.F) {
 		if s.UnmarshalBinary(b) != nil {
 			return
 		}
-		if s.best.Len() != s.size || s.best.Has(0) || s.best.Has(layers-1) || !(s.score >= 0 && s.score <= 1) {
+		if s.best != Whole(s.best[Attention]) || s.best.Within(1, layers-1) != s.best || s.best[Attention].Len() != s.sizes[Attention] || !(s.score >= 0 && s.score <= 1) {
 			t.Errorf("layers %x, score %v", s.best, s.score)
 		}
 	})
@@ -133,10 +170,10 @@ func TestLargeSets(t *testing.T) {
 	for _, l := range []int{1, 3, 5, 7, 9} {
 		want = want.With(l)
 	}
-	if got := s.Next(); got.Best != want || !got.Open {
+	if got := s.Next(); got.Best != Whole(want) || !got.Open {
 		t.Errorf("%+v, want %x", got, want)
 	}
-	if got := NewSearch(12, 1).Next(); got.Best != forest.LayerRange(1, 11) || got.Open {
+	if got := NewSearch(12, 1).Next(); got.Best != Whole(forest.LayerRange(1, 11)) || got.Open {
 		t.Errorf("all: %+v", got)
 	}
 }

@@ -40,15 +40,16 @@ func (m Model) Exit(layers, drafts int) float64 {
 	return passes + m.LayerSeconds(1, layers) + m.LayerSeconds(rows, m.Layers-layers) + m.HeadSeconds(rows)
 }
 
-// Skip returns the seconds of a round whose drafts pass over a number of layers: the verifying step runs all layers of all rows.
-func (m Model) Skip(passed, drafts int) float64 {
+// Skip returns the seconds of a round whose drafts pass over so much of the model as a number of layers: the verifying step runs all layers of all rows.
+func (m Model) Skip(passed float64, drafts int) float64 {
 	rows := drafts + 1
-	return float64(drafts)*(m.LayerSeconds(1, m.Layers-passed)+m.HeadSeconds(1)) + m.LayerSeconds(rows, m.Layers) + m.HeadSeconds(rows)
+	pass := m.LayerSeconds(1, m.Layers) * (float64(m.Layers) - passed) / float64(m.Layers)
+	return float64(drafts)*(pass+m.HeadSeconds(1)) + m.LayerSeconds(rows, m.Layers) + m.HeadSeconds(rows)
 }
 
 // Best returns the number of drafts, from 1 to most, that gives the most tokens a second where each is accepted with the chance alpha, and that
 // rate. round is [Model.Exit] or [Model.Skip], and n its layers. Of equals it is the smaller number.
-func Best(alpha float64, n, most int, round func(n, drafts int) float64) (drafts int, rate float64) {
+func Best[N int | float64](alpha float64, n N, most int, round func(n N, drafts int) float64) (drafts int, rate float64) {
 	for d := 1; d <= most; d++ {
 		if r := Tokens(alpha, d) / round(n, d); r > rate {
 			drafts, rate = d, r

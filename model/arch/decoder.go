@@ -50,8 +50,15 @@ func openDecoder(l *model.Loader, s model.Hyperparameters, layer func(i int) dec
 	for i := 0; i < s.Layers && l.OK(); i++ {
 		m.layers = append(m.layers, whole(i))
 	}
+	m.info.AttentionShare = attentionShare(s)
 	l.Predictors(s, func(i int) model.Block { return &decoderBlock{m, whole(i)} })
 	return m
+}
+
+// attentionShare returns about how much of the weights of a layer that a row multiplies with its attention has.
+func attentionShare(s model.Hyperparameters) float64 {
+	attention := (s.Heads + s.KVHeads) * (s.KeySize + s.ValueSize)
+	return float64(attention) / float64(attention+3*s.FFN*max(1, s.ExpertsPerToken))
 }
 
 // decoderBlock is the layer of a predictor.
@@ -62,7 +69,7 @@ type decoderBlock struct {
 
 // Forward implements [model.Block].
 func (b *decoderBlock) Forward(x *compute.Exec, stream compute.Buf) compute.Buf {
-	return b.m.run(x, &b.layer, stream)
+	return b.m.feed(x, &b.layer, b.m.attend(x, &b.layer, stream))
 }
 
 // feedForward loads the block of layer i: a mixture where the model has experts, each as wide as a plain block.
@@ -86,8 +93,12 @@ func (m *decoder) Lend() model.Lent {
 func (m *decoder) Forward(x *compute.Exec) {
 	x.Embed(m.head.Embed, m.scales.embed)
 	for i := range m.layers {
+		l := &m.layers[i]
 		if stream, ok := x.Enter(i); ok {
-			x.Leave(m.run(x, &m.layers[i], stream))
+			x.Leave(m.attend(x, l, stream))
+		}
+		if stream, ok := x.EnterFeedForward(i); ok {
+			x.Leave(m.feed(x, l, stream))
 		}
 	}
 	if h, ok := x.Outputs(); ok {
@@ -95,9 +106,13 @@ func (m *decoder) Forward(x *compute.Exec) {
 	}
 }
 
-// run returns the stream behind a layer.
-func (m *decoder) run(x *compute.Exec, l *decoderLayer, stream compute.Buf) compute.Buf {
-	stream = m.add(x, stream, l.attn.Forward(x, x.RMSNorm(stream, l.attnNorm, m.hparams.Eps)), l.postAttn)
+// attend returns the stream behind a layer's attention part.
+func (m *decoder) attend(x *compute.Exec, l *decoderLayer, stream compute.Buf) compute.Buf {
+	return m.add(x, stream, l.attn.Forward(x, x.RMSNorm(stream, l.attnNorm, m.hparams.Eps)), l.postAttn)
+}
+
+// feed returns the stream behind a layer's feed-forward part.
+func (m *decoder) feed(x *compute.Exec, l *decoderLayer, stream compute.Buf) compute.Buf {
 	h := x.RMSNorm(stream, l.ffnNorm, m.hparams.Eps)
 	if l.experts.Choice.ExpertsPerToken > 0 {
 		stream = m.add(x, stream, l.experts.Silu(x, h), compute.Vector{})

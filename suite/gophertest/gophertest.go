@@ -57,26 +57,32 @@ func open(b testing.TB, pool *par.Pool, f *gguf.File, err error) *engine.Engine 
 // Rounds draws the same texts of so many tokens with a method, whose every draft is run, and reports tokens and drafts a round, and tokens a second.
 func Rounds(b *testing.B, target *engine.Engine, i method.Info, env method.Env, tokens int) {
 	b.Helper()
+	RoundsAt(b, target, i, env, tokens, Temperature)
+}
+
+// RoundsAt is Rounds at a temperature. It returns what drafting did.
+func RoundsAt(b *testing.B, target *engine.Engine, i method.Info, env method.Env, tokens int, temperature float32) (all engine.SpecStats) {
+	b.Helper()
 	d, err := target.OpenDrafting(b.Context(), []method.Info{i}, env)
 	if err != nil {
 		b.Fatal(err)
 	}
 	d.Eager()
-	var all engine.SpecStats
 	for b.Loop() {
 		for number := range texts {
-			all.Add(text(b, target, d, number, tokens))
+			all.Add(text(b, target, d, number, tokens, temperature))
 		}
 	}
 	b.ReportMetric(float64(all.Tokens)/float64(all.Rounds), "tok/round")
 	b.ReportMetric(float64(all.Drafted)/float64(all.Rounds), "drafts/round")
 	b.ReportMetric(float64(all.Tokens)/(all.Drafting+all.Stepping).Seconds(), "tok/s")
+	return all
 }
 
 // text draws a text, which begins with a token that depends on its number, and returns what drafting did after the
 // first tokens.
-func text(b *testing.B, e *engine.Engine, d *engine.Drafting, number, tokens int) engine.SpecStats {
-	q, err := e.NewSequence(engine.Answer{Sampling: sample.Params{Temperature: Temperature, Seed: 1}, SampleIndex: number})
+func text(b *testing.B, e *engine.Engine, d *engine.Drafting, number, tokens int, temperature float32) engine.SpecStats {
+	q, err := e.NewSequence(engine.Answer{Sampling: sample.Params{Temperature: temperature, Seed: 1}, SampleIndex: number})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -137,6 +137,7 @@ var checks = []struct {
 	{"one prefix read for several sequences", checkShared},
 	{"stop early and resume", checkResume},
 	{"skipped layers leave no keys", checkSkip},
+	{"skipped parts of layers", checkParts},
 	{"streams after two layers", checkHidden},
 	{"vector rows that are dropped", checkVectors},
 	{"rows that begin as products", checkProducts},

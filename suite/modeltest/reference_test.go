@@ -31,6 +31,8 @@ type refRow struct {
 	of      int       // the row of whose stream it begins as a product, where it has a matrix
 	through []float64 // the matrix, of which it takes the product where it runs its first layer
 
+	skipAttention, skipFeed forest.Layers // parts of layers, of which it runs the other part
+
 	blind func(layer, head, row int) bool // rows that a KV head does not read; nil: none
 }
 
@@ -109,8 +111,11 @@ func (r *reference) forward(rows []refRow) (logits [][]float64, hidden [][][]flo
 			r.rotate(k[i], row.pos)
 		}
 		for i, row := range rows {
-			if !row.skip.Has(l) {
-				r.block(l, x[i], r.attend(l, rows, i, q[i], k, v))
+			if !row.skip.Has(l) && !row.skipAttention.Has(l) {
+				add(x[i], matVec(r.layer(l, "attn_output"), r.attend(l, rows, i, q[i], k, v)))
+			}
+			if !row.skip.Has(l) && !row.skipFeed.Has(l) {
+				r.feed(l, x[i])
 			}
 			hidden[i] = append(hidden[i], append([]float64(nil), x[i]...))
 		}
@@ -128,7 +133,7 @@ func (r *reference) attend(l int, rows []refRow, i int, q []float64, k, v [][]fl
 		kh, vh := h/(s.Heads/s.KVHeads)*s.KeySize, h/(s.Heads/s.KVHeads)*s.ValueSize
 		weights, sum := make([]float64, len(rows)), 0.0
 		for _, j := range rows[i].sees {
-			if blind := rows[i].blind; rows[j].skip.Has(l) || blind != nil && blind(l, h/(s.Heads/s.KVHeads), j) {
+			if blind := rows[i].blind; rows[j].skip.Has(l) || rows[j].skipAttention.Has(l) || blind != nil && blind(l, h/(s.Heads/s.KVHeads), j) {
 				continue
 			}
 			var dot float64
@@ -147,18 +152,19 @@ func (r *reference) attend(l int, rows []refRow, i int, q []float64, k, v [][]fl
 	return out
 }
 
-func (r *reference) block(l int, x, attended []float64) {
-	for i, v := range matVec(r.layer(l, "attn_output"), attended) {
+func add(x, y []float64) {
+	for i, v := range y {
 		x[i] += v
 	}
+}
+
+func (r *reference) feed(l int, x []float64) {
 	h := rmsNorm(x, r.layer(l, "ffn_norm"))
 	gate, up := matVec(r.layer(l, "ffn_gate"), h), matVec(r.layer(l, "ffn_up"), h)
 	for i, g := range gate {
 		up[i] *= g / (1 + math.Exp(-g))
 	}
-	for i, v := range matVec(r.layer(l, "ffn_down"), up) {
-		x[i] += v
-	}
+	add(x, matVec(r.layer(l, "ffn_down"), up))
 }
 
 func worst(got []float32, want []float64) float64 {
@@ -171,7 +177,7 @@ func worst(got []float32, want []float64) float64 {
 
 // TestRowKinds runs every kind of row in one sequence and compares logits and hidden states with the
 // reference: a trunk, a branch, a block whose rows see each other, a vector, a mixture, a shifted
-// position, rows that skip layers, and one that begins as a product.
+// position, rows that skip layers or parts of them, and one that begins as a product.
 func TestRowKinds(t *testing.T) {
 	spec := Spec{Type: tensor.F32, ValueSize: 48}
 	file := spec.File(t)
@@ -209,16 +215,22 @@ func TestRowKinds(t *testing.T) {
 	add(forest.Row{Mix: mix}, refRow{input: mixed, pos: 5, sees: over(7)})
 	c := add(forest.Row{Parent: a, ID: 2, Skip: skip}, refRow{input: ref.embedding(2), pos: 6, sees: over(5, 8), skip: skip})
 	add(forest.Row{Parent: c, ID: 4}, refRow{input: ref.embedding(4), pos: 7, sees: over(5, 8, 9)})
-	d := add(forest.Row{Parent: b, ID: 11, Block: 1}, refRow{input: ref.embedding(11), pos: 7, sees: over(5, 6, 10, 11, 12)})
-	e := add(forest.Row{Parent: d, ID: 12, Block: 1}, refRow{input: ref.embedding(12), pos: 8, sees: over(5, 6, 10, 11, 12)})
-	add(forest.Row{Parent: e, ID: 13, Block: 1}, refRow{input: ref.embedding(13), pos: 9, sees: over(5, 6, 10, 11, 12)})
+	first, last := forest.LayerRange(0, 2), forest.LayerRange(1, 3)
+	f := add(forest.Row{Parent: a, ID: 6, SkipAttention: first, SkipFeedForward: forest.LayerRange(2, 3)},
+		refRow{input: ref.embedding(6), pos: 6, sees: over(5, 10), skipAttention: first, skipFeed: forest.LayerRange(2, 3)})
+	add(forest.Row{Parent: f, ID: 8, SkipFeedForward: last}, refRow{input: ref.embedding(8), pos: 7, sees: over(5, 10, 11), skipFeed: last})
+	add(forest.Row{Parent: f, ID: 9, SkipAttention: last, SkipFeedForward: skip}, // the middle layer as a whole
+		refRow{input: ref.embedding(9), pos: 7, sees: over(5, 10, 12), skip: skip, skipAttention: forest.LayerRange(2, 3)})
+	d := add(forest.Row{Parent: b, ID: 11, Block: 1}, refRow{input: ref.embedding(11), pos: 7, sees: over(5, 6, 13, 14, 15)})
+	e := add(forest.Row{Parent: d, ID: 12, Block: 1}, refRow{input: ref.embedding(12), pos: 8, sees: over(5, 6, 13, 14, 15)})
+	add(forest.Row{Parent: e, ID: 13, Block: 1}, refRow{input: ref.embedding(13), pos: 9, sees: over(5, 6, 13, 14, 15)})
 	matrix := randomValues(rng, 64, 64)
 	half, square := forest.LayerRange(0, 2), make([]float64, len(matrix))
 	for i, v := range matrix {
 		square[i] = float64(v)
 	}
-	begins := add(forest.Row{Parent: b, Of: a, Through: productOf(r, matrix, tensor.F32), Skip: half}, refRow{input: ref.embedding(0), pos: 7, sees: over(5, 6, 13), skip: half, of: 5, through: square})
-	add(forest.Row{Parent: begins, ID: 6}, refRow{input: ref.embedding(6), pos: 8, sees: over(5, 6, 13, 14)})
+	begins := add(forest.Row{Parent: b, Of: a, Through: productOf(r, matrix, tensor.F32), Skip: half}, refRow{input: ref.embedding(0), pos: 7, sees: over(5, 6, 16), skip: half, of: 5, through: square})
+	add(forest.Row{Parent: begins, ID: 6}, refRow{input: ref.embedding(6), pos: 8, sees: over(5, 6, 16, 17)})
 	r.Forward()
 	logits, hidden := ref.forward(rows)
 	for i := len(trunk); i < len(rows); i++ {

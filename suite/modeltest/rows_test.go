@@ -71,6 +71,73 @@ func checkHidden(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
 	return nil
 }
 
+// checkParts runs a tree whose rows skip random parts of layers, beside rows of another text that run all. Each row has the bits that it has behind its
+// path alone, and the other text those of plain decoding. A row that has skipped a part cannot be committed.
+func checkParts(r *Runner, rng *rand.Rand, text []token.ID, plain []Bits) error {
+	info := r.Model.Info()
+	if info.AttentionShare == 0 {
+		return nil // its rows run layers as a whole
+	}
+	tree := randomTree(rng, 9, info.Vocabulary)
+	s, other := r.NewSeq(""), r.NewSeq("")
+	defer r.Close(s)
+	defer r.Close(other)
+	r.Prefill(s, text[:62], 64)
+	rows, nodes := make([]forest.Row, len(tree.IDs)), make([]forest.Node, len(tree.IDs))
+	var end forest.Node
+	for i, id := range tree.IDs {
+		rows[i] = forest.Row{Seq: s, ID: id, Want: forest.Want{Logits: true, Hidden: r.twoLayers()}}
+		for l := range info.Layers {
+			switch rng.IntN(3) {
+			case 0:
+				rows[i].SkipAttention = rows[i].SkipAttention.With(l)
+			case 1:
+				rows[i].SkipFeedForward = rows[i].SkipFeedForward.With(l)
+			}
+		}
+		rows[i].Parent = parentOf(tree, nodes, i)
+		nodes[i] = r.Add(rows[i])
+		end = r.Add(forest.Row{Seq: other, Parent: end, ID: text[i], Want: logits})
+	}
+	r.Forward()
+	got := make([]Bits, 2*len(nodes))
+	for i := range got {
+		got[i] = r.outputs(i)
+	}
+	for i := range nodes {
+		if err := got[2*i+1].Diff(plain[i]); err != nil {
+			return fmt.Errorf("token %d of a text beside rows that skip parts: %w", i, err)
+		}
+		if err := r.Cache.Commit(s, nodes[i]); err == nil {
+			return fmt.Errorf("node %d, which has skipped parts of layers, was committed", i)
+		}
+	}
+	r.Commit(other, end)
+	r.Drop(s, forest.Trunk)
+	for i := range tree.IDs {
+		var up forest.Node
+		for _, at := range pathTo(tree, i) {
+			rows[at].Parent = up
+			up = r.Add(rows[at])
+			r.Forward()
+		}
+		if err := got[2*i].Diff(r.outputs(0)); err != nil {
+			return fmt.Errorf("node %d in a tree, and alone behind its path: %w", i, err)
+		}
+		r.Drop(s, forest.Trunk)
+	}
+	return Equal("after rows that skip parts were dropped", r.Prefill(s, text[62:100], 38), plain[62:100])
+}
+
+// pathTo returns the places of a tree down to one.
+func pathTo(t Tree, i int) (path []int) {
+	for ; i >= 0; i = t.Parent[i] {
+		path = append(path, i)
+	}
+	slices.Reverse(path)
+	return path
+}
+
 // checkVectors hangs two rows of vectors behind every node of a tree: see checkExtra.
 func checkVectors(r *Runner, rng *rand.Rand, text []token.ID, _ []Bits) error {
 	rows := make([]forest.Row, 2)

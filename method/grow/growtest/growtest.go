@@ -5,6 +5,7 @@ package growtest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -55,6 +56,7 @@ type Sequence struct {
 type cell struct {
 	id     token.ID
 	parent forest.Node
+	layers int // that it has run or passed over
 }
 
 // gone is the parent of a row that was committed, or dropped by a commit of another.
@@ -87,18 +89,11 @@ func (s *Sequence) Grow(_ context.Context, rows []method.Row) ([]method.Result, 
 		if r.After > 0 {
 			r.Parent = s.results[r.After-1].Node
 		}
-		got := method.Result{Node: r.Resume}
-		if r.Resume == forest.Trunk {
-			n, err := s.add(r)
-			if err != nil {
-				return nil, err
-			}
-			got.Node = n
-		}
-		path, err := s.path(got.Node)
+		node, path, err := s.run(r)
 		if err != nil {
 			return nil, err
 		}
+		got := method.Result{Node: node}
 		switch {
 		case r.Want.Logits && r.Vector != nil && s.Head != nil:
 			if r.Skip != forest.LayerRange(0, s.Dims.Layers) || len(r.Vector) != s.Dims.Width {
@@ -121,6 +116,30 @@ func (s *Sequence) Grow(_ context.Context, rows []method.Row) ([]method.Result, 
 	return s.results, nil
 }
 
+// run adds a row, or takes one further, and returns its node and path.
+func (s *Sequence) run(r method.Row) (n forest.Node, path []token.ID, err error) {
+	if n = r.Resume; n == forest.Trunk {
+		if n, err = s.add(r); err != nil {
+			return n, nil, err
+		}
+	}
+	if path, err = s.path(n); err != nil {
+		return n, nil, err
+	}
+	c, to := &s.live[int(n)-s.dropped-1], r.To
+	if to == 0 {
+		to = s.Dims.Layers
+	}
+	if r.From != c.layers || to <= r.From || to > s.Dims.Layers {
+		return n, nil, fmt.Errorf("layers %d to %d of %d, of a row that has run %d", r.From, to, s.Dims.Layers, c.layers)
+	}
+	if c.parent != forest.Trunk && s.live[int(c.parent)-s.dropped-1].layers < to {
+		return n, nil, fmt.Errorf("a row through %d layers behind one that stopped before", to)
+	}
+	c.layers = to
+	return n, path, nil
+}
+
 // add adds a row that is not resumed.
 func (s *Sequence) add(r method.Row) (forest.Node, error) {
 	path, err := s.path(r.Parent)
@@ -133,7 +152,7 @@ func (s *Sequence) add(r method.Row) (forest.Node, error) {
 	if r.ID < 0 || int(r.ID) >= s.Dims.Vocabulary {
 		return forest.Trunk, errors.New("a token of another vocabulary")
 	}
-	s.live, s.Ran = append(s.live, cell{r.ID, r.Parent}), append(s.Ran, r.ID)
+	s.live, s.Ran = append(s.live, cell{id: r.ID, parent: r.Parent}), append(s.Ran, r.ID)
 	s.Most = max(s.Most, s.Live())
 	return forest.Node(s.dropped + len(s.live)), nil
 }
@@ -156,6 +175,9 @@ func (s *Sequence) path(n forest.Node) (ids []token.ID, err error) {
 
 // Commit implements [method.Branch]. What descends from the node lives on.
 func (s *Sequence) Commit(n forest.Node) (err error) {
+	if at := int(n) - s.dropped - 1; at >= 0 && at < len(s.live) && s.live[at].layers < s.Dims.Layers {
+		return errors.New("a row that has not run all layers")
+	}
 	if s.Trunk, err = s.path(n); err != nil {
 		return err
 	}

@@ -1,7 +1,7 @@
 // Package draftverify drafts with the target itself and passes over a fixed set of its layers, which was searched before (Draft & Verify, Zhang et
 // al. 2023). A chain ends behind a draft whose probability is below a threshold, which follows the share of drafts that are accepted.
 //
-// The paper chooses attention and feed-forward sub-layers apart; here a layer is passed over as a whole. The drafting rows hang from the text's own
+// Attention and feed-forward parts of layers are chosen apart where the model runs them apart, and else whole layers. The drafting rows hang from the text's own
 // trunk and are dropped before the drafts are verified.
 package draftverify
 
@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 
-	"grove/forest"
 	"grove/method"
 	"grove/method/grow"
 	"grove/method/layers"
@@ -43,7 +42,7 @@ func meets(e method.Env) error {
 
 // options are what a user may choose.
 type options struct {
-	skip  forest.Layers
+	skip  layers.Set
 	given bool // skip is
 	depth int
 }
@@ -51,7 +50,7 @@ type options struct {
 // set reads the options skip and depth, with a + between them. The parts of a set of layers are divided by + too.
 func set(option string) (func(method.Env) (method.Method, error), string, error) {
 	o, parts := options{}, []string(nil)
-	use := fmt.Sprintf("use skip=L-L+L, layers to pass over, from 0, and depth=N, the drafts of a chain, from 1 to %d, with a + between the two", deepest)
+	use := fmt.Sprintf("use skip=L-L+L, layers to pass over, from 0, of which aL names the attention part and fL the feed-forward part, and depth=N, the drafts of a chain, from 1 to %d, with a + between the two", deepest)
 	for _, one := range strings.Split(option, "+") {
 		name, value, named := strings.Cut(one, "=")
 		n, err := strconv.Atoi(value)
@@ -83,10 +82,12 @@ func set(option string) (func(method.Env) (method.Method, error), string, error)
 func opener(o options) func(method.Env) (method.Method, error) {
 	return func(e method.Env) (method.Method, error) {
 		m := &draftverify{size: e.Target.Size(), options: o}
-		if beyond := o.skip.Minus(forest.LayerRange(0, m.size.Layers)); beyond.Len() > 0 {
+		switch {
+		case o.skip.Within(0, m.size.Layers) != o.skip:
 			return nil, fmt.Errorf("draft-verify: skip=%s: the model has %d layers; name layers from 0 to %d", layers.Format(o.skip), m.size.Layers, m.size.Layers-1)
-		}
-		if !o.given {
+		case o.skip != layers.Whole(o.skip[layers.Attention]) && m.size.AttentionShare == 0:
+			return nil, fmt.Errorf("draft-verify: skip=%s: the model runs layers as a whole; name layers without a letter", layers.Format(o.skip))
+		case !o.given:
 			m.skip = layers.NewSearch(m.size.Layers, ratio).Next().Best
 		}
 		return m, nil
@@ -104,6 +105,9 @@ type draftverify struct {
 // Prime implements [method.Primer]: it takes over what [layers.Record] made of the set that a search found, unless the user gives one.
 func (m *draftverify) Prime(state []byte) error {
 	found, err := layers.ParseRecord(state, m.size.Layers)
+	if err == nil && found != layers.Whole(found[layers.Attention]) && m.size.AttentionShare == 0 {
+		err = fmt.Errorf("draft-verify: the record names parts of layers; the model runs layers as a whole")
+	}
 	if err != nil {
 		return err
 	}
@@ -122,7 +126,8 @@ func (m *draftverify) NewDrafter(own method.Trunk) (method.Drafter, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	d := &drafter{Rows: grow.Rows{Trunk: own, Size: m.size, Pass: 1, Like: forest.Row{Skip: m.skip}}, stop: threshold{depth: m.depth}}
+	d := &drafter{Rows: grow.Rows{Trunk: own, Size: m.size, Pass: 1}, stop: threshold{depth: m.depth}}
+	m.skip.Apply(&d.Like)
 	shape := grow.Shape{Ranks: []int{1}, Beam: 1, Depth: m.depth, Stop: func() grow.Stop { return &d.stop }}
 	d.grower = grow.New(shape, d, d.Vocabulary(m.size.Vocabulary))
 	return d, nil

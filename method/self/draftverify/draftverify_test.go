@@ -58,7 +58,7 @@ type text struct {
 	model *growtest.Model
 	trunk *growtest.Sequence
 	tree  *method.Tree
-	skips []forest.Layers // of the rows of the last round
+	skips []layers.Set // of the rows of the last round
 }
 
 func opened(t *testing.T, name string, model *growtest.Model) *draftverify {
@@ -79,7 +79,7 @@ func newText(t *testing.T, m *draftverify, model *growtest.Model) *text {
 	x := &text{model: model, tree: method.NewTree(64, vocabulary)}
 	own := *model
 	own.Next = func(path []token.ID, r forest.Row) []float32 {
-		x.skips = append(x.skips, r.Skip)
+		x.skips = append(x.skips, layers.Set{r.Skip.Union(r.SkipAttention), r.Skip.Union(r.SkipFeedForward)})
 		return model.Next(path, r)
 	}
 	x.trunk = own.Sequence()
@@ -120,7 +120,7 @@ func (x *text) round(t *testing.T) (drafts, accepted int) {
 func TestNothingSkipped(t *testing.T) {
 	model := growtest.Skipping(vocabulary, 8, forest.Layers{}, 0.5)
 	m := opened(t, "draft-verify", model)
-	m.skip = forest.Layers{}
+	m.skip = layers.Set{}
 	x := newText(t, m, model)
 	for range 5 {
 		x.Drafter.(*drafter).stop.least = 0
@@ -163,9 +163,27 @@ func TestRows(t *testing.T) {
 			t.Errorf("%s: %d rows for %d drafts", c.name, len(x.skips), c.drafts)
 		}
 	}
+	parts := growtest.Skipping(vocabulary, 12, forest.LayerRange(0, 12), 0.99)
+	parts.Dims.AttentionShare = 0.3
+	for name, primed := range map[string]string{"draft-verify:skip=2+a4-6+f7": "12:3", "draft-verify": "12:2+a4-6+f7"} {
+		m := opened(t, name, parts)
+		if err := m.Prime([]byte(primed)); err != nil {
+			t.Fatal(err)
+		}
+		x := newText(t, m, parts)
+		x.round(t)
+		for i, skip := range x.skips {
+			if layers.Format(skip) != "2+a4-6+f7" {
+				t.Errorf("%s: row %d passes over %s", name, i, layers.Format(skip))
+			}
+		}
+		if len(x.skips) != usual {
+			t.Errorf("%s: %d rows", name, len(x.skips))
+		}
+	}
 	m := opened(t, "draft-verify", model)
 	before := m.skip
-	for _, bad := range []string{"", "11:2", "12:12", "12:2-"} {
+	for _, bad := range []string{"", "11:2", "12:12", "12:2-", "12:a3"} {
 		if err := m.Prime([]byte(bad)); err == nil || m.skip != before {
 			t.Errorf("record %q: %v", bad, err)
 		}
@@ -206,7 +224,7 @@ func TestEnd(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	for option, want := range map[string]string{
-		"skip=3-5+8": "skip=3-5+8+depth=8", "skip=8+4+3+5+depth=2": "skip=3-5+8+depth=2", "depth=25+skip=1": "skip=1+depth=25", "depth=4": "depth=4",
+		"skip=3-5+8": "skip=3-5+8+depth=8", "skip=8+4+3+5+depth=2": "skip=3-5+8+depth=2", "depth=25+skip=1": "skip=1+depth=25", "depth=4": "depth=4", "skip=a3-5+f3+8": "skip=3+8+a4-5+depth=8",
 	} {
 		if i, err := method.Find("draft-verify:" + option); err != nil || i.Name != "draft-verify:"+want {
 			t.Errorf("%s: %s, %v", option, i.Name, err)
@@ -224,6 +242,13 @@ func TestOptions(t *testing.T) {
 	}
 	if err == nil || !strings.Contains(err.Error(), "name layers from 0 to 7") {
 		t.Errorf("a layer beyond: %v", err)
+	}
+	info, err = method.Find("draft-verify:skip=1+f3")
+	if err == nil {
+		_, err = info.Open(method.Env{Vocabulary: vocabulary, Target: model})
+	}
+	if err == nil || !strings.Contains(err.Error(), "runs layers as a whole") {
+		t.Errorf("a part of a layer: %v", err)
 	}
 	for n, fits := range map[int]bool{2: false, 3: true} {
 		if err := meets(method.Env{Target: growtest.Skipping(vocabulary, n, forest.Layers{}, 0.9)}); (err == nil) != fits {

@@ -1,7 +1,7 @@
 // Package swift drafts with the target itself, some of whose layers are passed over; which ones is searched while
 // texts are decoded (SWIFT, Xia et al. 2024).
 //
-// The paper chooses attention and feed-forward sub-layers apart; here a layer is passed over as a whole. The drafting
+// Attention and feed-forward parts of layers are chosen apart where the model runs them apart, and else whole layers. The drafting
 // rows hang from the text's own trunk, so that they read the keys that all layers left of the text, and are dropped
 // before the drafts are verified. The first and the last layer always run. At temperature 0 drafts are the likeliest
 // tokens; above it they are those that the same random numbers draw from the drafting logits.
@@ -25,14 +25,14 @@ func init() {
 		Needs: "a model of at least 3 layers", Auto: true, RunsRows: true, Lasting: true, CheckNeeds: meets,
 		Open: func(e method.Env) (method.Method, error) {
 			size := e.Target.Size()
-			return &swift{size, layers.NewSearch(size.Layers, ratio)}, nil
+			return &swift{size, layers.SearchOf(size, ratio, ratio)}, nil
 		},
 	})
 }
 
 // The paper's values.
 const (
-	ratio   = 0.45 // layers passed over, as a share of those between the first and the last
+	ratio   = 0.45 // layers passed over, or parts of each kind, as a share of those between the first and the last
 	deepest = 25   // levels of a tree
 	least   = 0.8  // probability of a token behind which drafting goes on
 )
@@ -118,10 +118,11 @@ func (d *drafter) Draft(ctx context.Context, t *method.Tree) error {
 // on trial.
 func (d *drafter) Root(ctx context.Context) (ok bool, err error) {
 	d.trial = d.search.Next()
-	row := method.Row{Row: forest.Row{ID: d.history.Last(0), Skip: d.trial.Best, Want: forest.Want{Logits: true}}}
+	row := method.Row{Row: forest.Row{ID: d.history.Last(0), Want: forest.Want{Logits: true}}}
+	d.trial.Best.Apply(&row.Row)
 	d.roots = append(d.roots[:0], row)
 	if d.trial.Open && d.Size.Rows > 1 {
-		row.Skip = d.trial.Other
+		d.trial.Other.Apply(&row.Row)
 		d.roots = append(d.roots, row)
 	}
 	if err := d.Grow(ctx, d.roots); err != nil {
@@ -132,7 +133,7 @@ func (d *drafter) Root(ctx context.Context) (ok bool, err error) {
 			return false, err
 		}
 	}
-	d.Like.Skip = d.trial.Best
+	d.trial.Best.Apply(&d.Like)
 	d.Live = append(d.Live[:0], grow.LiveRow{ID: row.ID, Parent: grow.None, Node: d.Result(0).Node})
 	return true, nil
 }

@@ -120,7 +120,7 @@ func TestNothingSkipped(t *testing.T) {
 			t.Errorf("%d drafts were accepted of %d", got, deepest)
 		}
 	}
-	if now := m.Next(); now.Open || now.Best.Len() > 0 {
+	if now := m.Next(); now.Open || now.Best != (layers.Set{}) {
 		t.Errorf("searching %+v", now)
 	}
 }
@@ -147,11 +147,11 @@ func TestSearch(t *testing.T) {
 		if len(x.IDs()) > 3900 {
 			x.Begin(t, token.ID(round%vocabulary), token.ID(round/3%vocabulary), 3)
 		}
-		if now := m.Next(); now.Best.Len() != 5 {
-			t.Fatalf("a set of %d layers", now.Best.Len())
+		if now := m.Next(); now.Best.Layers(0) != 5 {
+			t.Fatalf("a set of %v layers", now.Best.Layers(0))
 		}
 	}
-	if got := m.Next().Best.Minus(free).Len(); got > 2 || best <= first {
+	if got := m.Next().Best[layers.Attention].Minus(free).Len(); got > 2 || best <= first {
 		t.Errorf("%d layers of the best set matter; accepted %d of 100 rounds at first, %d at last", got, first, best)
 	}
 	b, err := m.MarshalBinary()
