@@ -7,10 +7,10 @@ import (
 	"grove/internal/oracle"
 )
 
-// Slot is what a slot of a block gives.
+// Slot has the results of a slot of a block: its stream behind the last layer, its state and its logits.
 type Slot struct{ Stream, State, Logits []float64 }
 
-// slotRow is a slot's inputs and what it sees.
+// slotRow has a slot's input and the rows that it sees.
 type slotRow struct {
 	x     []float64
 	place int

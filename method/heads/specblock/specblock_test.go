@@ -1,8 +1,6 @@
 package specblock
 
 import (
-	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +11,7 @@ import (
 	"grove/forest"
 	"grove/method"
 	"grove/method/grow/growtest"
+	"grove/method/module"
 	"grove/text/token"
 )
 
@@ -40,7 +39,7 @@ func scripted(class int) (*method.Module, *growtest.Model) {
 	}
 	m.Stream = func([]token.ID, forest.Row, int) []float32 { return make([]float32, width) }
 	m.State = func([]token.ID) []float32 { return make([]float32, width) }
-	b := &method.Block{Size: slots, Rank: [4][]float32{make([]float32, 2*(width+features)), make([]float32, 2), make([]float32, 2*classes), make([]float32, classes)}}
+	b := &method.Block{Size: slots, Rank: [4][]float32{make([]float32, 2*(width+15)), make([]float32, 2), make([]float32, 2*module.RankClasses), make([]float32, module.RankClasses)}}
 	b.Rank[3][class] = 1
 	return &method.Module{Model: m, Family: family, Taps: []int{1, 2, 3}, Block: b}, m
 }
@@ -141,77 +140,6 @@ func TestSmallSteps(t *testing.T) {
 				t.Errorf("%d drafts, want %d", got, c.want)
 			}
 		})
-	}
-}
-
-// TestRank compares the rank head with a plain computation.
-func TestRank(t *testing.T) {
-	rng := rand.New(rand.NewPCG(2, 2))
-	random := func(n int) []float32 {
-		v := make([]float32, n)
-		for i := range v {
-			v[i] = float32(rng.NormFloat64())
-		}
-		return v
-	}
-	const hidden = 24
-	b := &method.Block{Rank: [4][]float32{random(hidden * (width + features)), random(hidden), random(classes * hidden), random(classes)}}
-	r, seen := newRank(b), map[int]bool{}
-	for range 200 {
-		state, logits := random(width), random(40)
-		for i := range logits {
-			logits[i] *= 3 * float32(rng.Float64())
-		}
-		largest := slices.Clone(logits)
-		slices.Sort(largest)
-		slices.Reverse(largest)
-		sum := 0.0
-		for _, l := range largest[:20] {
-			sum += math.Exp(float64(l))
-		}
-		var in []float64
-		for _, s := range state {
-			in = append(in, float64(s))
-		}
-		for _, l := range largest[:10] {
-			in = append(in, float64(l)-math.Log(sum))
-		}
-		p := math.Exp(float64(largest[0])) / sum
-		in = append(in, float64(largest[0]-largest[1]), float64(largest[0]-largest[2]), float64(largest[0]-largest[4]), p, 0)
-		for _, l := range largest[:20] {
-			q := math.Exp(float64(l)) / sum
-			in[len(in)-1] -= q * math.Log(q)
-		}
-		scores := make([]float64, classes)
-		for c := range scores {
-			scores[c] = float64(b.Rank[3][c])
-		}
-		for i := range hidden {
-			h := float64(b.Rank[1][i])
-			for j, v := range in {
-				h += v * float64(b.Rank[0][i*len(in)+j])
-			}
-			for c := range scores {
-				scores[c] += float64(b.Rank[2][c*hidden+i]) * h / (1 + math.Exp(-h))
-			}
-		}
-		want := slices.Index(scores, slices.Max(scores))
-		if got := r.class(state, logits); got != want {
-			t.Fatalf("class %d, want %d of %v", got, want, scores)
-		}
-		seen[want] = true
-	}
-	if len(seen) < 3 {
-		t.Errorf("classes %v alone", seen)
-	}
-}
-
-// TestAllocations: a class is found without allocating.
-func TestAllocations(t *testing.T) {
-	of, _ := scripted(0)
-	r, state, logits := newRank(of.Block), make([]float32, width), make([]float32, words)
-	if n := testing.AllocsPerRun(20, func() { r.class(state, logits) }); n > 0 {
-		t.Errorf("%v allocations", n)
 	}
 }
 

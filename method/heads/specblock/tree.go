@@ -14,11 +14,14 @@ import (
 	"grove/text/token"
 )
 
+// branches is how many children a slot has by the class of its rank; the chain ends where it has none.
+var branches = [module.RankClasses]int{2, 4, 10, 0}
+
 // drafter makes trees of blocks. It is a complete [method.Drafter].
 type drafter struct {
 	*module.Slots
 	of      *specblock
-	rank    *rank
+	ranks   *module.Ranks
 	text    *method.History
 	sampler *sample.Chain
 	greedy  bool
@@ -45,7 +48,7 @@ type node struct {
 }
 
 func newDrafter(m *specblock) *drafter {
-	return &drafter{Slots: module.NewSlots(m.module, m.vocabulary), of: m, rank: newRank(m.module.Block), best: make([]sample.Candidate, m.beam)}
+	return &drafter{Slots: module.NewSlots(m.module, m.vocabulary), of: m, ranks: module.NewRanks(m.module.Block), best: make([]sample.Candidate, m.beam)}
 }
 
 // Wants implements [method.Wanter].
@@ -106,7 +109,7 @@ func (d *drafter) block(t *method.Tree, parent, result, row int) error {
 		}
 		if k > 0 {
 			r := d.Result(result + k)
-			most = min(most, branches[d.rank.class(r.State, r.Logits)])
+			most = min(most, branches[d.ranks.Class(r.State, r.Logits)])
 		}
 		if most == 0 || depth > t.Depth() {
 			return nil

@@ -1,4 +1,4 @@
-package specblock
+package module
 
 import (
 	"math"
@@ -7,32 +7,31 @@ import (
 )
 
 const (
-	top      = 20 // of the largest logits are read
-	features = 15
-	classes  = 4
+	rankTop      = 20 // of the largest logits are read
+	rankFeatures = 15
 )
 
-// branches is how many children a slot has by the class of its rank: the right token is likely the first, one of the first four, one of the first ten, or none of
-// these, where the chain ends.
-var branches = [classes]int{2, 4, 10, 0}
+// RankClasses is the number of classes of [Ranks]: the right token is likely the first of a slot's list, one of the next three, one of the next six, or none of these.
+const RankClasses = 4
 
-// rank is the head that says in which class the rank of the right token is: an MLP of the slot's state and of 15 values of its logits. It is for one goroutine.
-type rank struct {
+// Ranks is the head that says in which class the rank of the right token is (SpecBlock, 2026): an MLP of a slot's state and of 15 values of its logits. It is for one goroutine.
+type Ranks struct {
 	in, bias, out, outBias []float32
 	width                  int // of a state
 	hidden                 []float64
-	largest                [top]float64
+	largest                [rankTop]float64
 }
 
-func newRank(b *method.Block) *rank {
+// NewRanks returns the rank head of a module that has one.
+func NewRanks(b *method.Block) *Ranks {
 	hidden := len(b.Rank[1])
-	return &rank{in: b.Rank[0], bias: b.Rank[1], out: b.Rank[2], outBias: b.Rank[3], width: len(b.Rank[0])/hidden - features, hidden: make([]float64, hidden)}
+	return &Ranks{in: b.Rank[0], bias: b.Rank[1], out: b.Rank[2], outBias: b.Rank[3], width: len(b.Rank[0])/hidden - rankFeatures, hidden: make([]float64, hidden)}
 }
 
-// class returns the class of a slot's rank.
-func (r *rank) class(state, logits []float32) int {
+// Class returns the class of a slot's rank, of its state and its logits, 20 at least.
+func (r *Ranks) Class(state, logits []float32) int {
 	values := r.features(logits)
-	row := r.width + features
+	row := r.width + rankFeatures
 	for i := range r.hidden {
 		w := r.in[i*row:][:row]
 		h := float64(dot(w, state)) + float64(r.bias[i])
@@ -42,7 +41,7 @@ func (r *rank) class(state, logits []float32) int {
 		r.hidden[i] = h / (1 + math.Exp(-h))
 	}
 	best, high := 0, math.Inf(-1)
-	for c := range classes {
+	for c := range RankClasses {
 		score := float64(r.outBias[c])
 		for i, h := range r.hidden {
 			score += float64(r.out[c*len(r.hidden)+i]) * h
@@ -70,7 +69,7 @@ func dot(w, x []float32) float32 {
 
 // features returns, by the softmax of the 20 largest logits, the logarithms of the ten largest probabilities, by how much the first is above the second, the third and the fifth, the
 // largest probability, and the entropy.
-func (r *rank) features(logits []float32) (f [features]float64) {
+func (r *Ranks) features(logits []float32) (f [rankFeatures]float64) {
 	r.sort(logits)
 	sum := 0.0
 	for _, l := range r.largest {
@@ -91,16 +90,16 @@ func (r *rank) features(logits []float32) (f [features]float64) {
 }
 
 // sort finds the largest logits, of which there are as many.
-func (r *rank) sort(logits []float32) {
+func (r *Ranks) sort(logits []float32) {
 	for i := range r.largest {
 		r.largest[i] = math.Inf(-1)
 	}
 	for _, v := range logits {
 		l := float64(v)
-		if l <= r.largest[top-1] {
+		if l <= r.largest[rankTop-1] {
 			continue
 		}
-		at := top - 1
+		at := rankTop - 1
 		for ; at > 0 && r.largest[at-1] < l; at-- {
 			r.largest[at] = r.largest[at-1]
 		}
