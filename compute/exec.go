@@ -332,7 +332,7 @@ func (x *Exec) check(r *forest.Placed, vocabulary int) error {
 	}
 	switch {
 	case x.pairs.on:
-		return x.checkPair(r, vocabulary)
+		return vocab.CheckPair(r, vocabulary, x.pairs.vector, x.pairs.ids)
 	case r.Resume != forest.Trunk && r.Want.Embedding:
 		return fmt.Errorf("compute: the row at index %d is resumed at layer %d and wants its embedding, which the row that it resumes has", r.Index, r.From)
 	case r.Resume != forest.Trunk:
@@ -353,7 +353,7 @@ func (x *Exec) check(r *forest.Placed, vocabulary int) error {
 		}
 	}
 	if r.Mix == nil && (r.ID < 0 || int(r.ID) >= vocabulary) {
-		return idRange(r.ID, r.Index, vocabulary)
+		return vocab.OutOfRange(r.ID, r.Index, vocabulary)
 	}
 	return nil
 }

@@ -3,9 +3,7 @@ package compute
 import (
 	"fmt"
 
-	"grove/forest"
 	"grove/internal/kernel"
-	"grove/text/token"
 )
 
 // pairs describes the inputs of a draft module's rows.
@@ -31,30 +29,6 @@ func (x *Exec) EmbedPairs(table *Matrix, scale float32, vector, ids int) {
 	}
 	x.rowTask = rowTask{kind: embedPairs, x: x, table: table, scale: scale}
 	x.runRows(len(rows), x.width*4)
-}
-
-// checkPair returns an error where a row is no input of a draft module of a vocabulary.
-func (x *Exec) checkPair(r *forest.Placed, vocabulary int) error {
-	switch p := x.pairs; {
-	case r.Resume != forest.Trunk:
-		return fmt.Errorf("compute: the row at index %d is resumed; rows of a draft module run at once", r.Index)
-	case len(r.Vector) > p.vector:
-		return fmt.Errorf("compute: the row at index %d has a vector of %d values; the module reads %d at most", r.Index, len(r.Vector), p.vector)
-	case len(r.Mix) > p.ids:
-		return fmt.Errorf("compute: the row at index %d has %d further ids; the module reads %d at most", r.Index, len(r.Mix), p.ids)
-	case r.ID < 0 || int(r.ID) >= vocabulary:
-		return idRange(r.ID, r.Index, vocabulary)
-	}
-	for _, m := range r.Mix {
-		if m.ID < 0 || int(m.ID) >= vocabulary {
-			return idRange(m.ID, r.Index, vocabulary)
-		}
-	}
-	return nil
-}
-
-func idRange(id token.ID, index int32, vocabulary int) error {
-	return fmt.Errorf("compute: token id %d at index %d is out of range: the vocabulary has %d", id, index, vocabulary)
 }
 
 // embedPair fills row i of the stream and what it carries.
@@ -87,6 +61,22 @@ func (x *Exec) TakeVectors(a Buf) Buf {
 		}
 	}
 	return x.changed(a)
+}
+
+// Behind returns for each row of a that of the row before it in its block, or with first that of the block's first row: a row with a vector, which gets its own, begins
+// a block, and the rows without one that follow it in the step are its path.
+func (x *Exec) Behind(a Buf, first bool) Buf {
+	dst, rows, begins := x.alloc(a.rows, a.width), x.Step.Rows(), 0
+	for k, i := range x.active {
+		from := max(k-1, 0)
+		if rows[i].Vector != nil {
+			begins, from = k, k
+		} else if first {
+			from = begins
+		}
+		copy(dst.row(k), a.row(from))
+	}
+	return dst
 }
 
 // Only returns the stream of those rows of a layer that have a vector and no further ids, or of the others, as [Exec.Enter] does of all, so that

@@ -34,6 +34,8 @@ type Block struct {
 	Order   bool  // the last layer is for rows of a token that run it alone and give what the token adds to the logits behind it
 	Trust   int   // the place of their state that has, as a logit, how likely the next draft is to be accepted; 0: none
 	Pairs   int   // pairs that each row carries, its own and those before it, see package model's type; 0: rows are not pairs
+
+	Rank [4][]float32 // the rank head of a module of slots: two matrices by rows, each with its biases behind it; empty: it has no slots
 }
 
 // Wants lists the outputs of the target's rows that the module reads as features.

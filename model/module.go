@@ -77,6 +77,9 @@ type ModuleBlock struct {
 	Trust int
 	// Pairs is the number of pairs that each row carries: its own and those before it, whose features follow its own in its vector and whose tokens are in its Mix, the nearest first. 0: rows are not pairs.
 	Pairs int
+	// Rank is the rank head of a module whose rows of a token are a block of slots: two matrices by rows, each with its biases behind it. It reads a slot's state and
+	// 15 values of its logits, and gives the scores of four classes of ranks. Empty: the module has no slots.
+	Rank [4][]float32
 }
 
 // FeatureWidth returns the values of a feature of a target of a width.

@@ -8,6 +8,7 @@ import (
 
 	"grove/forest"
 	"grove/internal/kernel/matmul"
+	"grove/text/token"
 )
 
 // Group is the number of tokens of the vocabulary that the head computes together, the unit of
@@ -76,4 +77,29 @@ func LeaveOut(logits []float32, subset []int32, to float32) {
 		from = (int(g) + 1) * Group
 	}
 	set(from, len(logits))
+}
+
+// CheckPair returns an error where a row is no input of a draft module of a vocabulary, whose rows have a vector of so many values and so many further ids at most.
+func CheckPair(r *forest.Placed, vocabulary, vector, ids int) error {
+	switch {
+	case r.Resume != forest.Trunk:
+		return fmt.Errorf("compute: the row at index %d is resumed; rows of a draft module run at once", r.Index)
+	case len(r.Vector) > vector:
+		return fmt.Errorf("compute: the row at index %d has a vector of %d values; the module reads %d at most", r.Index, len(r.Vector), vector)
+	case len(r.Mix) > ids:
+		return fmt.Errorf("compute: the row at index %d has %d further ids; the module reads %d at most", r.Index, len(r.Mix), ids)
+	case r.ID < 0 || int(r.ID) >= vocabulary:
+		return OutOfRange(r.ID, r.Index, vocabulary)
+	}
+	for _, m := range r.Mix {
+		if m.ID < 0 || int(m.ID) >= vocabulary {
+			return OutOfRange(m.ID, r.Index, vocabulary)
+		}
+	}
+	return nil
+}
+
+// OutOfRange returns the error of a token of the row at an index that the vocabulary has not.
+func OutOfRange(id token.ID, index int32, vocabulary int) error {
+	return fmt.Errorf("compute: token id %d at index %d is out of range: the vocabulary has %d", id, index, vocabulary)
 }

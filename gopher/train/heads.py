@@ -3,7 +3,7 @@
 usage: heads.py KIND --target GGUF --states FILE --held FILE --out FOLDER --steps N | --minutes M [--seed 1] [--depth 4] [--threads N] ...
        heads.py surplus --target GGUF --states FILE --held FILE --steps N [--reads final]
 
-KIND is medusa, hydra, eagle, eagle3 or kangaroo (headnets.py), fspad (net_fspad.py), peagle (net_peagle.py), chimera (net_chimera.py), falcon (net_falcon.py), or ppd or transfer, which are rows of the target itself (net_ppd.py, net_transfer.py). FILE is what `grove states` writes, --held of texts that are held out: with final, and with
+KIND is medusa, hydra, eagle, eagle3 or kangaroo (headnets.py), fspad (net_fspad.py), peagle (net_peagle.py), chimera (net_chimera.py), falcon (net_falcon.py), specblock (net_specblock.py), or ppd or transfer, which are rows of the target itself (net_ppd.py, net_transfer.py). FILE is what `grove states` writes, --held of texts that are held out: with final, and with
 the layers that the head reads. FOLDER gets model.safetensors and config.json by the names that the head's authors use, which `grove convert --heads`
 reads; the metadata has data, seed, steps, minutes and figures. What is learned is the target's distribution at each position (--labels tokens: the texts' own
 tokens): cross-entropy at depth k has the weight --decay^k. eagle and fspad learn the target's next state besides, falcon one further on, by SmoothL1.
@@ -33,6 +33,7 @@ import net_chimera
 import net_falcon
 import net_fspad
 import net_peagle
+import net_specblock
 import net_ppd
 import net_transfer
 import sample
@@ -47,6 +48,7 @@ KINDS = {
     "eagle3": dict(ahead=3, decay=0.8, lr=1e-3, soft=1.0, regress=0.0),
     "fspad": dict(ahead=1, decay=1.0, lr=1e-3, soft=0.1, regress=1.0),
     "peagle": dict(ahead=6, decay=0.8, lr=1e-3, soft=1.0, regress=0.0),
+    "specblock": dict(ahead=2, decay=0.8, lr=1e-3, soft=1.0, regress=0.0),
     "kangaroo": dict(ahead=1, decay=1.0, lr=1e-3, soft=1.0, regress=0.0),
     "chimera": dict(ahead=4, decay=1.0, lr=1e-3, soft=1.0, regress=0.0),
     "falcon": dict(ahead=1, decay=1.0, lr=1e-3, soft=0.1, regress=1.0, hard=0.1),
@@ -104,6 +106,8 @@ def loss(net, target, batch, a):
         if p is not None and a.hard:  # a share of the weight is its likeliest token's
             best = p.argmax(-1, keepdim=True)
             p = ((1 - a.hard) * p).scatter_add_(-1, best, torch.full_like(best, a.hard, dtype=p.dtype))
+    if a.kind == "specblock":
+        return net.loss(batch, lp, a)
     total = 0.0
     for k, states in net.taught(batch, a.ahead):
         at = slice(1 + k, None) if net.rows is None else net.rows + 1 + k
@@ -179,6 +183,8 @@ def build(a, target, states):
         return net_ppd.Prompt(c, target, a.depth, a.places)
     if a.kind == "transfer":
         return net_transfer.Transfer(c, target, a.depth, a.begin, a.places)
+    if a.kind == "specblock":
+        return net_specblock.SpecBlock(c, target, a.depth, a.ffn or c["ffn"], a.taps, a.layers, a.ahead)
     return headnets.Kangaroo(c, target, a.depth, a.exit)
 
 
@@ -274,7 +280,7 @@ def parser():
     p.add_argument("--batch", type=train.count, default=8, help="texts of a step")
     p.add_argument("--length", type=train.count, default=128, help="tokens of a text")
     p.add_argument("--depth", type=train.count, default=4, help="tokens that are drafted: heads of medusa, hydra and chimera, steps that are measured of the others")
-    p.add_argument("--ahead", type=train.count, help="depths that are trained, where they have the same weights")
+    p.add_argument("--ahead", type=train.count, help="depths, or of specblock blocks, that are trained, where they have the same weights")
     for name in ("decay", "lr", "soft"):
         p.add_argument("--" + name, type=train.positive)
     p.add_argument("--hard", type=train.share, help="share of the cross-entropy that is to the target's likeliest token")
@@ -282,10 +288,10 @@ def parser():
     p.add_argument("--weight-decay", type=float, default=0.0)
     p.add_argument("--noise", type=train.share, default=0.2, help="eagle, fspad, falcon: width of the noise on states, as a share of their size")
     p.add_argument("--labels", choices=("soft", "tokens"), default="soft")
-    p.add_argument("--ffn", type=train.count, help="eagle, eagle3, fspad, peagle, chimera, falcon: width of the feed-forward part; without it, the target's")
-    p.add_argument("--taps", type=train.numbers, default=[1, 2, 3], help="eagle3, peagle: the streams that it reads, each behind so many layers")
+    p.add_argument("--ffn", type=train.count, help="eagle, eagle3, fspad, peagle, chimera, falcon, specblock: width of the feed-forward part; without it, the target's")
+    p.add_argument("--taps", type=train.numbers, default=[1, 2, 3], help="eagle3, peagle, specblock: the streams that it reads, each behind so many layers")
     p.add_argument("--tokens", type=train.count, help="eagle3: drafts so many tokens alone, the most frequent, by an output matrix of its own")
-    p.add_argument("--layers", type=train.count, default=2, help="peagle: its layers")
+    p.add_argument("--layers", type=train.count, default=2, help="peagle, specblock: its layers")
     p.add_argument("--normed", action="store_true", help="peagle: its first layer adds to its normed input")
     p.add_argument("--exit", type=train.count, default=1, help="kangaroo: layers of the target before the adapter")
     p.add_argument("--block", type=train.count, default=2, help="falcon: tokens of a block")
@@ -308,11 +314,11 @@ def main(args=None):
         a.ahead = 1
     elif not a.out:
         p.error("--out names the folder of the head")
-    taps = a.kind in ("eagle3", "peagle")
+    taps = a.kind in ("eagle3", "peagle", "specblock")
     if taps and len(a.taps) != 3:
         p.error(f"--taps are {a.taps}; {a.kind} reads three streams")
-    if (a.kind == "peagle" or a.places) and a.labels != "soft":
-        p.error("--labels are tokens; peagle and --places, which leave rows out, learn distributions")
+    if (a.kind in ("peagle", "specblock") or a.places) and a.labels != "soft":
+        p.error("--labels are tokens; peagle, specblock and --places, which leave rows out, learn distributions")
     if a.kind == "falcon" and (a.pairs or 1) > a.block:
         p.error(f"--pairs is {a.pairs}; the LSTM of a block of {a.block} reads 1 to {a.block}")
     if a.threads:
@@ -327,7 +333,7 @@ def main(args=None):
     if layer > target.c["layers"]:
         p.error(f"a stream behind {layer} layers; the target has {target.c['layers']}")
     streams = tuple(f"layer.{k}" for k in a.taps)
-    reads = {"eagle3": streams, "peagle": streams, "kangaroo": (f"layer.{a.exit}",), "surplus": (a.reads,)}.get(a.kind, ())
+    reads = {"eagle3": streams, "peagle": streams, "specblock": streams, "kangaroo": (f"layer.{a.exit}",), "surplus": (a.reads,)}.get(a.kind, ())
     states, held = (States(path, a.length, reads, target) for path in (a.states, a.held))
     if a.kind == "surplus":
         out = surplus(a, target, states, held)

@@ -59,7 +59,7 @@ class TestPEagle(unittest.TestCase):
                     self.assertTrue(torch.allclose(x[:, i + k], want[k][:, i], atol=1e-5), (i, k))
 
     def test_refused(self):
-        for args, text in ((("--labels", "tokens"), "peagle, which leaves rows out"), (("--taps", "1,2"), "peagle reads three streams")):
+        for args, text in ((("--labels", "tokens"), "which leave rows out"), (("--taps", "1,2"), "peagle reads three streams")):
             with self.subTest(text), self.assertRaises(SystemExit), open(self.path("err"), "w") as err, unittest.mock.patch("sys.stderr", err):
                 heads.main(self.flags("peagle", *args))
             with open(self.path("err")) as f:

@@ -37,7 +37,7 @@ var SmallHead = HeadShape{Width: 64, Heads: 4, Keys: 2, Inner: 96, Vocab: 80, Dr
 
 // HeadFamilies are the layouts that [NewHead] makes.
 func HeadFamilies() []string {
-	return []string{"medusa", "medusa-old", "hydra", "hydra++", "eagle", "eagle3", "eagle3-speculators", "fspad", "kangaroo", "peagle", "chimera", "chimera-lent", "falcon", "ppd", "transfer"}
+	return []string{"medusa", "medusa-old", "hydra", "hydra++", "eagle", "eagle3", "eagle3-speculators", "fspad", "kangaroo", "peagle", "chimera", "chimera-lent", "falcon", "ppd", "transfer", "specblock"}
 }
 
 // NewHead makes a head of random weights in the layout of that name.
@@ -59,6 +59,8 @@ func NewHead(layout string, s HeadShape) *Head {
 		w.eagle3(layout == "eagle3-speculators")
 	case "falcon":
 		w.falcon()
+	case "specblock":
+		w.specblock()
 	case "kangaroo":
 		w.llama(w.Config)
 		w.attention("layers.0.self_attn.", s.Width)
@@ -247,6 +249,32 @@ func (w *headWriter) falcon() {
 	}
 	w.layer("layers.0.", w.Width)
 	w.floats("layers.0.post_attention_layernorm.weight", w.Width)
+}
+
+// specblock makes a head of SpecBlock, of two layers and four slots.
+func (w *headWriter) specblock() {
+	w.llama(w.Config)
+	w.Config["num_hidden_layers"], w.Config["diffspec_draft_token_num"], w.Config["rank_classes"] = 2, 4, 4
+	for _, name := range []string{"condition_norm", "token_norm", "query_norm"} {
+		w.floats("input_layer."+name+".weight", w.Width)
+	}
+	w.floats("input_layer.condition_proj.weight", w.Width, 3*w.Width)
+	w.floats("input_layer.fuse.weight", w.Width, 3*w.Width)
+	w.floats("input_layer.position_queries.weight", 4, w.Width)
+	w.floats("input_layer.embed_tokens.weight", w.Vocab, w.Width)
+	for i := range 2 {
+		root := fmt.Sprintf("layers.%d.", i)
+		w.layer(root, w.Width)
+		w.floats(root+"input_layernorm.weight", w.Width)
+		w.floats(root+"post_attention_layernorm.weight", w.Width)
+	}
+	w.floats("shift_proj.0.weight", w.Width, 2*w.Width)
+	w.linear("rank_head.0", 256, w.Width+15)
+	w.linear("rank_head.2", 4, 256)
+	w.floats("norm.weight", w.Width)
+	w.Config["draft_vocab_size"] = w.Draft
+	w.floats("lm_head.weight", w.Draft, w.Width)
+	w.SetDraft(w.Vocab, w.DraftTokens())
 }
 
 func (w *headWriter) eagle3(speculators bool) {

@@ -14,6 +14,7 @@ import (
 	_ "grove/method/heads/medusa"
 	_ "grove/method/heads/mtp"
 	_ "grove/method/heads/ppd"
+	_ "grove/method/heads/specblock"
 	_ "grove/method/logits/goose"
 	_ "grove/method/logits/lookahead"
 	_ "grove/method/logits/recycle"

@@ -21,9 +21,9 @@ type Module struct {
 	Own        bool    // heads, or the module, have outputs of their own; peagle: embeddings too
 	Prefix     bool    // hydra: a layer reads the states of the text first
 	Vocabulary []int32 // the tokens that it drafts, of a module with an output of its own; nil: all
-	Taps       []int32 // eagle3, peagle; nil: those of the default
 	Exit       int     // kangaroo: the target's layers behind which it reads; 0: 1; transfer: those behind which the first row begins, each further row a layer later
-	Block      int     // dflash, dflare, dspark, peagle, falcon: rows of a block; 0: 5
+	Taps       []int32 // eagle3, peagle, specblock; nil: those of the default
+	Block      int     // dflash, dflare, dspark, peagle, falcon: rows of a block; 0: 5; specblock: slots; 0: 4
 	Pairs      int     // falcon: pairs that the LSTM reads; 0: 1
 	Causal     bool    // its rows see earlier ones alone
 	Anchor     bool    // its rows draft the token behind them
@@ -53,6 +53,8 @@ func (m Module) Parts() ([]gguf.KV, []tensor.View, error) {
 		m.clover(&b)
 	case "chimera":
 		m.chimera(&b)
+	case "specblock":
+		m.slots(&b)
 	case "kangaroo":
 		m.count(&b, "exit_layer", max(1, m.Exit))
 		m.attention(&b, "blk.0.", m.Target.Width)
@@ -226,6 +228,29 @@ func (m Module) clover(b *builder) {
 	}
 }
 
+// slots adds the module of SpecBlock, of two layers and four slots, whose rank head has eight hidden values.
+func (m Module) slots(b *builder) {
+	s := m.Target
+	m.count(b, "block_count", 2)
+	m.count(b, "block_size", cmp.Or(m.Block, 4))
+	for _, name := range []string{"fc_norm.weight", "token_norm.weight", "query_norm.weight", "output_norm.weight"} {
+		b.vector(name, s.Width)
+	}
+	b.matrix("fc.weight", s.Width, 3*s.Width)
+	b.matrix("fuse.weight", s.Width, 3*s.Width)
+	b.matrix("queries.weight", cmp.Or(m.Block, 4), s.Width)
+	m.attention(b, "blk.0.", s.Width)
+	m.projections(b, "blk.1.", s.Width)
+	b.matrix("blk.1.shift.weight", s.Width, 2*s.Width)
+	m.feed(b, "blk.0.")
+	m.feed(b, "blk.1.")
+	b.floats("rank_in.weight", tensor.F32, 8, s.Width+15)
+	b.floats("rank_in.bias", tensor.F32, 8)
+	b.floats("rank_out.weight", tensor.F32, 4, 8)
+	b.floats("rank_out.bias", tensor.F32, 4)
+	m.ends(b)
+}
+
 // eagle adds the module of EAGLE, FSPAD, EAGLE-3 or P-EAGLE, whose mask token is the last one.
 func (m Module) eagle(b *builder) {
 	s := m.Target
@@ -261,6 +286,12 @@ func (m Module) eagle(b *builder) {
 			b.matrix("token_embd.weight", s.Vocab, s.Width)
 		}
 	}
+	m.ends(b)
+}
+
+// ends adds the vocabulary, the taps and the output of a module that may have them.
+func (m Module) ends(b *builder) {
+	s := m.Target
 	out := s.Vocab
 	if m.Vocabulary != nil {
 		b.metadata = append(b.metadata, gguf.KV{Key: m.Family + ".draft_vocabulary", Value: gguf.ArrayOf(m.Vocabulary)})

@@ -90,6 +90,7 @@ func (l *lab) openModules() (all []model.Model) {
 		{Family: "falcon", Block: 2, Pairs: 2, Own: true},
 		{Family: "dspark", Taps: []int32{1}, Anchor: true, Own: true, Rank: info.Width / 2},
 		{Family: "fspad"}, {Family: "peagle", Taps: []int32{1, 2, 3}, Own: true, Blocks: 2},
+		{Family: "specblock", Taps: []int32{1, 2, 3}, Own: true},
 	} {
 		m.Target, m.Seed = of, 5
 		metadata, tensors, err := m.Parts()
@@ -113,6 +114,7 @@ func (l *lab) openModules() (all []model.Model) {
 // EAGLE-3's, and the first row of P-EAGLE's, pass the features on, which are those of the token before: its own head prefers the successor's successor.
 // Hidden Transfer's matrices turn the embedding of a token into that of a successor.
 // DFlash's mask tokens are zeros, and so is its context: they read the text's last token alone. DFlare's first row passes the embedding on.
+// SpecBlock's slots pass the block's token on, so that the first one prefers its successor.
 // DSpark's matrices prefer the successor of each draft.
 func (l *lab) teach(family string, tensors []tensor.View, width int) {
 	l.tb.Helper()
@@ -186,6 +188,11 @@ func (l *lab) teach(family string, tensors []tensor.View, width int) {
 	case "eagle3", "peagle":
 		put("fc.weight", identities(width, 1, 1, 1))
 		put("output.weight", ahead(width, 2))
+	case "specblock": // slots pass the block's token on: the own head prefers its successor, and the rank head a few children
+		put("fuse.weight", identities(width, 0, 10, 0))
+		put("blk.1.shift.weight", identities(width, 1, 0))
+		put("output.weight", ahead(width, 1))
+		put("rank_out.bias", []float32{9, 0, 0, 0})
 	case "dflash":
 		in, out := periodic(width)
 		clear(in[(vocabulary-1)*width:])

@@ -23,6 +23,7 @@ type builder struct {
 	top     *folder.Config // of the file; Config is that of the layers, which may be an object inside
 	target  *gguf.File     // nil: not known
 	note    func(string)
+	beside  *safetensors.File // with the head's vocabulary; nil: its own file has it, if anything
 	used    map[string]bool
 	missing []string
 

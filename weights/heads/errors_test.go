@@ -114,6 +114,11 @@ func TestRefused(t *testing.T) {
 			"config.json: speculators_config.speculative_tokens is 0; it must be from 2 to 64"},
 		{"proposals of text", "peagle", set("speculators_config", map[string]any{"proposal_methods": "greedy"}),
 			`config.json: speculators_config.proposal_methods: want an array of objects, found "greedy"`},
+		{"fewer slots", "specblock", set("diffspec_draft_token_num", 3), "diffspec_draft_token_num is 3 in config.json; the head has queries for 4 slots"},
+		{"more classes", "specblock", set("rank_classes", 5), "rank_classes is 5 in config.json; 4 are supported"},
+		{"no product of neighbours", "specblock", without("shift_proj.0.weight"), "tensors are missing: shift_proj.0.weight"},
+		{"a rank head of states alone", "specblock", with("rank_head.0.weight", zeros("F32", 4, 256, 64)), "rank_head.0.weight: shape is [256 64]; the other tensors and the settings ask for [256 79]"},
+		{"no vocabulary", "specblock", without("d2t", "t2d"), "d2t is missing, which says for which tokens of the target the head's 24 are; it is published as vocab_mapping.pt: 'python3 gopher/train/unpickle.py DIR/vocab_mapping.pt DIR/vocab_mapping.safetensors' takes it out of that"},
 		{"exit layer 0", "kangaroo", set("exit_layer", 0), "config.json: exit_layer is 0; it must be an integer from 1 to 4096"},
 		{"two adapters", "kangaroo", set("num_hidden_layers", 2), "the adapter has 2 layers; Kangaroo's has 1"},
 		{"head 64", "medusa-old", with("64.0.linear.bias", zeros("F32", 4, 64)), "64.0.linear.bias: number 64; at most 64 are supported, counted from 0"},
@@ -216,7 +221,6 @@ func TestNoDrafter(t *testing.T) {
 		change               func(*head)
 	}{
 		{"Clover-2", "clover", "eagle", names("clover_head_mlp.weight", "clover_norm.weight")},
-		{"SpecBlock", "specblock", "eagle3", names("input_layer.position_queries.weight", "shift_proj.1.weight")},
 		{"DFlash", "dflash", "eagle", names("hidden_norm.weight")},
 		{"DFlash by its settings", "dflash", "kangaroo", set("dflash_config", map[string]any{"block_size": 16})},
 		{"DFlare", "dflare", "eagle", names("layer_fusion_weights", "hidden_norm.weight")},
@@ -236,7 +240,7 @@ func TestFiles(t *testing.T) {
 	model := func() []byte {
 		return write(t, craft(t, []gguf.KV{{Key: "general.architecture", Value: gguf.Of("llama")}}))
 	}
-	specblock := write(t, craft(t, []gguf.KV{{Key: "general.architecture", Value: gguf.Of("specblock")}}))
+	mtp := write(t, craft(t, []gguf.KV{{Key: "general.architecture", Value: gguf.Of("mtp")}}))
 	tests := []struct {
 		name, path string // path is opened
 		files      map[string]string
@@ -261,8 +265,8 @@ func TestFiles(t *testing.T) {
 			"safetensors: DIR/x.safetensors: fc.weight: shape [1099511627776 1099511627776] overflows the size (at byte 20)"},
 		{"settings that are a list", "", map[string]string{"config.json": "[]", "model.safetensors": ""}, `hf: DIR/config.json: the file begins with "[]"; it must be a JSON object`},
 		{"a model", "m.gguf", map[string]string{"m.gguf": string(model())}, `heads: DIR/m.gguf: architecture "llama" is no drafting head's; those are ` + strings.Join(Families(), ", ")},
-		{"SpecBlock in GGUF", "m.gguf", map[string]string{"m.gguf": string(specblock)},
-			"heads: DIR/m.gguf: grove has no drafter for specblock heads yet (this is one by its names: SpecBlock); those that it has are for " + strings.Join(Families(), ", ")},
+		{"MTP in GGUF", "m.gguf", map[string]string{"m.gguf": string(mtp)},
+			"heads: DIR/m.gguf: grove has no drafter for mtp heads yet (this is one by its names: multi-token prediction outside a model); those that it has are for " + strings.Join(Families(), ", ")},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

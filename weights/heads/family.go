@@ -10,7 +10,7 @@ import (
 // refused are the families that grove knows and has no drafter for, by name.
 var refused = map[string]string{
 	"clover": "Clover-2", "dflare": "DFlare", "dflash": "DFlash", "dflash-draft": "DFlash", "dspark": "DSpark",
-	"mtp": "multi-token prediction outside a model", "specblock": "SpecBlock",
+	"mtp": "multi-token prediction outside a model",
 }
 
 // noDrafter refuses a family, or its published layout, by name.

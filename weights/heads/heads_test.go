@@ -100,6 +100,15 @@ var layouts = []struct {
 		blk.0.attn_q.weight=layers.0.self_attn.q_proj.weight blk.0.attn_k.weight=layers.0.self_attn.k_proj.weight blk.0.attn_v.weight=layers.0.self_attn.v_proj.weight
 		blk.0.attn_output.weight=layers.0.self_attn.o_proj.weight blk.0.ffn_norm.weight=layers.0.post_attention_layernorm.weight
 		blk.0.ffn_gate.weight=layers.0.mlp.gate_proj.weight blk.0.ffn_up.weight=layers.0.mlp.up_proj.weight blk.0.ffn_down.weight=layers.0.mlp.down_proj.weight`, 0},
+	{"specblock", "specblock", append(attention("specblock", true), "specblock.block_count 2", "specblock.block_size 4", "specblock.draft_vocabulary "+draft), strings.NewReplacer("I.", "input_layer.", "A.", "self_attn.").Replace(`
+		fc.weight=I.condition_proj.weight fc_norm.weight=I.condition_norm.weight token_norm.weight=I.token_norm.weight queries.weight=I.position_queries.weight
+		query_norm.weight=I.query_norm.weight fuse.weight=I.fuse.weight blk.0.attn_norm.weight=layers.0.input_layernorm.weight blk.0.attn_q.weight=layers.0.A.q_proj.weight
+		blk.0.attn_k.weight=layers.0.A.k_proj.weight blk.0.attn_v.weight=layers.0.A.v_proj.weight blk.0.attn_output.weight=layers.0.A.o_proj.weight
+		blk.0.ffn_norm.weight=layers.0.post_attention_layernorm.weight blk.0.ffn_gate.weight=layers.0.mlp.gate_proj.weight blk.0.ffn_up.weight=layers.0.mlp.up_proj.weight
+		blk.0.ffn_down.weight=layers.0.mlp.down_proj.weight blk.1.attn_norm.weight=layers.1.input_layernorm.weight blk.1.attn_q.weight=layers.1.A.q_proj.weight
+		blk.1.attn_k.weight=layers.1.A.k_proj.weight blk.1.attn_v.weight=layers.1.A.v_proj.weight blk.1.attn_output.weight=layers.1.A.o_proj.weight
+		blk.1.ffn_norm.weight=layers.1.post_attention_layernorm.weight blk.1.ffn_gate.weight=layers.1.mlp.gate_proj.weight blk.1.ffn_up.weight=layers.1.mlp.up_proj.weight
+		blk.1.ffn_down.weight=layers.1.mlp.down_proj.weight blk.1.shift.weight=shift_proj.0.weight rank_in.*=rank_head.0.* rank_out.*=rank_head.2.* output_norm.weight=norm.weight output.weight=lm_head.weight`), 1},
 	{"kangaroo", "kangaroo", append(attention("kangaroo", false), "kangaroo.block_count 1", "kangaroo.exit_layer 2"), `
 		blk.0.attn_norm.weight=layers.0.input_layernorm.weight blk.0.attn_q.weight=layers.0.self_attn.q_proj.weight blk.0.attn_k.weight=layers.0.self_attn.k_proj.weight
 		blk.0.attn_v.weight=layers.0.self_attn.v_proj.weight blk.0.attn_output.weight=layers.0.self_attn.o_proj.weight output_norm.weight=norm.weight`, 0},

@@ -12,8 +12,8 @@ import (
 // draftEnds adds the output matrix of a head that may have a vocabulary of its own, a part of the target's: d2t holds for each of its tokens
 // by how much the target's number of that token is larger; t2d says of each token of the target whether the head has it.
 func (b *builder) draftEnds() {
-	d2t, drafts := b.Weights.Tensor("d2t")
-	mask, masked := b.Weights.Tensor("t2d")
+	d2t, drafts := b.vocabularyTensor("d2t")
+	mask, masked := b.vocabularyTensor("t2d")
 	b.used["d2t"], b.used["t2d"] = true, true
 	table, rows := b.rowsOf("embed_tokens.weight"), b.rowsOf("lm_head.weight")
 	size := b.top.CountOr("draft_vocab_size", rows, 1, maxRows)
