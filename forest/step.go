@@ -67,14 +67,15 @@ type Row struct {
 	Vector []float32  // an embedding of the model's width; of a draft module: states of its target
 	Mix    []Weighted // the weighted sum of the embeddings of some ids, in order; of a draft module: further ids
 
-	Shift  int    // added to the index, gives the position that rotates the row
-	Block  int    // rows of a sequence and step with the same Block > 0 form a path and see each other
-	Causal Layers // layers in which the row does not see the later rows of its block
-	From   int    // first layer to run; above 0 only with Resume
-	To     int    // first layer not to run; 0 is all
-	Skip   Layers // layers that the row does not run: its stream passes unchanged, and it has no keys there
-	Resume Node   // runs further layers of this node, which has reached layer From; Parent, input, Shift, Block and Adapter are the node's
-	Want   Want
+	Shift   int    // added to the index, gives the position that rotates the row
+	Block   int    // rows of a sequence and step with the same Block > 0 form a path and see each other
+	Causal  Layers // layers in which the row does not see the later rows of its block
+	From    int    // first layer to run; above 0 only with Resume
+	To      int    // first layer not to run; 0 is all
+	Skip    Layers // layers that the row does not run: its stream passes unchanged, and it has no keys there
+	Lasting bool   // it may be committed although it skips layers: every later row of the sequence skips them too
+	Resume  Node   // runs further layers of this node, which has reached layer From; Parent, input, Shift, Block and Adapter are the node's
+	Want    Want
 
 	// Through makes the row's stream, at the first layer that it runs, the product of the matrix with the stream that row Of has there: a row
 	// of the same step and sequence that begins at that layer or below and has no Through. The row's input is not read then.
@@ -197,19 +198,25 @@ func (s *Step) grow(r Row) (Node, error) {
 	nd := node{
 		seq: r.Seq, parent: noParent, index: f.seqs[r.Seq].trunk, live: true, plain: true,
 		reached: int32(r.To), layers: LayerRange(0, r.To).Minus(r.Skip), shift: int32(r.Shift), private: r.Block > 0,
+		lasting: r.Lasting,
 	}
+	var up *node
 	if r.Parent != Trunk {
 		slot, err := f.slot(r.Seq, r.Parent)
 		if err != nil {
 			return Trunk, err
 		}
-		up := &f.nodes[slot]
+		up = &f.nodes[slot]
 		nd.parent, nd.index, nd.plain = slot, up.index+1, up.plain
 		if up.reached < nd.reached {
 			return Trunk, fmt.Errorf("forest: a row on layers 0 to %d, whose parent has reached %d; resume the parent first", r.To, up.reached)
 		}
 	}
+	if err := f.keyed(&r, nd.layers, up); err != nil {
+		return Trunk, err
+	}
 	nd.plain = nd.plain && nd.layers.Len() == r.To
+	nd.private = nd.private || r.Lasting && !nd.plain
 	if nd.index >= f.context {
 		return Trunk, fmt.Errorf("forest: index %d: %w of %d", nd.index, ErrContext, f.context)
 	}
@@ -308,8 +315,12 @@ func (s *Step) resume(r Row) (Node, error) {
 		}
 		plain = up.plain
 	}
+	runs := LayerRange(r.From, r.To).Minus(r.Skip)
+	if err := f.keyed(&r, runs, nil); err != nil {
+		return Trunk, err
+	}
 	before := *nd
-	nd.layers = nd.layers.Union(LayerRange(r.From, r.To).Minus(r.Skip))
+	nd.layers = nd.layers.Union(runs)
 	nd.reached = int32(r.To)
 	nd.plain = plain && nd.layers.Len() == r.To
 	r.Shift, r.Block, r.Adapter = int(nd.shift), 0, int(nd.adapter)
