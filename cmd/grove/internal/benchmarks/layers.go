@@ -19,11 +19,11 @@ type layersCommand struct {
 	flags.Repack
 	flags.JSON
 	flags.TextFile
+	flags.Chunks `set:"chunks=8"`
 
-	Chunks   flags.Count `default:"8" placeholder:"N" help:"Chunks of the text to read at most; 0: all. Default: ${default}."`
-	Least    int         `default:"1" placeholder:"N" help:"Fewest layers of a token. Default: ${default}."`
-	Patterns int         `default:"64" placeholder:"N" help:"Sets of layers of one size to search for a token; all, where there are no more. Default: ${default}."`
-	Own      bool        `help:"Score the model's own likeliest token, not that of the text."`
+	Least    int  `default:"1" placeholder:"N" help:"Fewest layers of a token. Default: ${default}."`
+	Patterns int  `default:"64" placeholder:"N" help:"Sets of layers of one size to search for a token; all, where there are no more. Default: ${default}."`
+	Own      bool `help:"Score the model's own likeliest token, not that of the text."`
 }
 
 // Run implements the command.
@@ -47,7 +47,7 @@ func (c *layersCommand) Run() (err error) {
 	defer func() { err = errors.Join(err, m.Close()) }()
 	return c.Report("pass", func(ctx context.Context, show func(done, all int)) (flags.Report, error) {
 		o := patterns.Options{Least: c.Least, Patterns: c.Patterns, Told: show}
-		return m.Layers(ctx, text, bench.PerplexityOptions{Context: size, Chunks: int(c.Chunks)}, patterns.TextOptions{Options: o, Own: c.Own})
+		return m.Layers(ctx, text, bench.PerplexityOptions{Context: size, Chunks: int(c.Chunks.Most)}, patterns.TextOptions{Options: o, Own: c.Own})
 	})
 }
 
