@@ -110,7 +110,7 @@ func (c *Conversation) add(id token.ID) {
 // goesOn tells whether the conversation's sequence can be taken further to a prompt and then answer a request.
 func (c *Conversation) goesOn(g *Generation) bool {
 	n, prompt, r := len(c.ids), g.prompt, &g.req
-	return c.seq != nil && g.model.model.Info().Source == nil && g.program == nil && !g.req.Prefix && g.stages == nil && n <= len(prompt) && slices.Equal(c.ids, prompt[:n]) && reflect.DeepEqual(g.answer(), c.draws) &&
+	return c.seq != nil && g.model.model.Info().Source == nil && g.program == nil && !g.req.Prefix && g.req.SkipLayers == "" && g.stages == nil && n <= len(prompt) && slices.Equal(c.ids, prompt[:n]) && reflect.DeepEqual(g.answer(), c.draws) &&
 		r.Method == c.req.Method && r.terms() == c.req.terms() &&
 		r.Accept == c.req.Accept && r.Prediction == c.req.Prediction
 }

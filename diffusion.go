@@ -67,7 +67,7 @@ func (g *Generation) canvas() error {
 		what string
 	}{
 		{r.Constraint != nil, "a constraint"}, {r.Session != "", "a session"}, {r.Suffix != nil, "a suffix"}, {r.Heal, "healing the prompt's end"},
-		{r.Search != "", "a search"}, {r.Method != "" && r.Method != MethodAuto && r.Method != MethodOff, "a method that drafts"}, {r.Accept != "" && r.Accept != AcceptExact, "a rule that accepts drafts"},
+		{r.Search != "", "a search"}, {r.SkipLayers != "", "skipping layers"}, {r.Method != "" && r.Method != MethodAuto && r.Method != MethodOff, "a method that drafts"}, {r.Accept != "" && r.Accept != AcceptExact, "a rule that accepts drafts"},
 		{r.Thinking != nil, "a bound of thoughts"}, {r.Top > 0 || r.PostSampling, "the likeliest tokens beside each"}, {len(r.Adapters) > 0, "adapters"},
 		{r.Sampling.Mirostat.Version > 0, "mirostat"}, {p.MinTokens > 0, "a least number of tokens"},
 		{p.Repeat != 0 && p.Repeat != 1 || p.Presence != 0 || p.Frequency != 0 || p.DRY.Multiplier != 0, "a penalty of repetitions"},

@@ -122,6 +122,7 @@ func TestDiffusionRefused(t *testing.T) {
 		{"steps below", m, grove.Request{MaxTokens: 8, Diffusion: &grove.Diffusion{Steps: -1}}, "-1 steps; there must be 1 to 8"},
 		{"a policy", m, grove.Request{Diffusion: &grove.Diffusion{Policy: "treshold"}}, `policy "treshold" is not known`},
 		{"a search", m, grove.Request{Search: "ffs"}, "for which a search is not supported"},
+		{"skipping layers", m, grove.Request{SkipLayers: "to=1"}, "for which skipping layers is not supported"},
 		{"a session", m, grove.Request{Session: "x.session"}, "for which a session is not supported"},
 		{"a penalty", m, grove.Request{Penalties: grove.Penalties{Repeat: 1.2}}, "for which a penalty of repetitions is not supported"},
 	} {

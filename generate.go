@@ -14,6 +14,7 @@ import (
 	"grove/diffuse"
 	"grove/engine"
 	"grove/method"
+	"grove/method/layers"
 	"grove/sample"
 	"grove/search"
 	"grove/text/answer"
@@ -67,6 +68,9 @@ type Request struct {
 	// Search is a program that computes several answers and chooses one, with its options: "ffs,n=4"; [Searches] lists
 	// the programs. It is lossy, and the first token comes when the answer is chosen. "": one answer is computed.
 	Search string
+	// SkipLayers lets the answer's tokens skip layers: "to=6", and with it from=N, first=N and over=N, with commas between ([layers.Places]). The
+	// prompt runs all. It is lossy; no method drafts. Another method than auto and off, a Search, or a model that cannot skip layers is an [*OptionError].
+	SkipLayers string
 	// Prediction is a text that the answer probably contains, such as the text to edit; of a longer one, as many tokens as the
 	// context holds count. It changes the speed alone.
 	Prediction string
@@ -165,6 +169,7 @@ type Generation struct {
 	seq     *engine.Sequence // while tokens are computed
 	drafted SpecStats        // by its drafters before
 
+	places layers.Places  // of [Request.SkipLayers]
 	stages []sample.Stage // of the constraint
 	head   []byte         // that was taken back of the prompt
 
@@ -208,7 +213,7 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 	if g.prediction, err = m.predict(ctx, r.Prediction); err != nil {
 		return nil, err
 	}
-	if err := g.canvas(); err != nil {
+	if err := cmp.Or(g.canvas(), g.skip()); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(m.prefixed(&r, len(ids)), g.constrain(), g.openSearch()); err != nil {
@@ -275,7 +280,7 @@ func (g *Generation) answer() engine.Answer {
 	r := &g.req
 	return engine.Answer{
 		Sampling: r.Sampling, Penalties: r.Penalties, Thinking: g.thinking, SampleIndex: r.SampleIndex, Prefix: r.Prefix, Top: r.Top, PostSampling: r.PostSampling,
-		Stages: g.stages,
+		Places: g.places, Stages: g.stages,
 	}
 }
 

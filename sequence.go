@@ -54,7 +54,7 @@ func (m *Model) NewSequence(ctx context.Context, r Request, stages ...Stage) (*S
 	if err != nil {
 		return nil, err
 	}
-	draft, err := m.resident.Drafting(ctx, r.Method)
+	draft, err := m.resident.Drafting(ctx, g.req.Method)
 	if err != nil {
 		return nil, err
 	}

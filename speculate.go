@@ -146,3 +146,12 @@ func (g *Generation) speculate(s *engine.Sequence, draft *engine.Drafting) error
 	}
 	return nil
 }
+
+// skip reads which layers the answer's tokens skip.
+func (g *Generation) skip() (err error) {
+	r := &g.req
+	if g.places, err = g.model.resident.Places(r.SkipLayers, r.Method, r.Search); err == nil && g.places.On() {
+		r.Method, g.stats.Grade = MethodOff, Lossy
+	}
+	return err
+}

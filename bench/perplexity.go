@@ -10,6 +10,7 @@ import (
 	"math"
 
 	"grove"
+	"grove/bench/patterns"
 	"grove/bench/units"
 	"grove/text/token"
 	"grove/text/tokenizer"
@@ -174,6 +175,23 @@ func (m *Model) scoreChunk(ctx context.Context, base *Model, ids []token.ID, s *
 		predicted = predicted[1:]
 	}
 	return nil
+}
+
+// Layers searches which layers each token of a text needs, which is cut as for [Model.Perplexity]. Errors: an [*grove.OptionError], those of [patterns.Text].
+func (m *Model) Layers(ctx context.Context, text string, cut PerplexityOptions, o patterns.TextOptions) (*patterns.TextReport, error) {
+	o.Layers = m.engine.Model().Size().Layers
+	t, err := tokenizer.FromGGUF(m.file)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(o.Check(), cut.check(t)); err != nil {
+		return nil, &grove.OptionError{Err: err}
+	}
+	chunks, err := cutText(t, text, cut)
+	if err != nil {
+		return nil, err
+	}
+	return patterns.Text(ctx, m.engine.Model(), chunks, o)
 }
 
 // errEnough ends the computation of rows that are not needed.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"grove/method/layers"
 	"grove/sample"
 	"grove/text/token"
 )
@@ -13,6 +14,7 @@ type Answer struct {
 	Thinking    sample.Thinking
 	Prefix      bool           // the tokens of the first prompt see each other, as a prefix LM has it
 	SampleIndex int            // the number of the answer in its request
+	Places      layers.Places  // which layers the tokens behind the first prompt run; the zero value: all
 	Stages      []sample.Stage // of the request's own, behind the penalties and before truncation
 
 	// Top is how many of the likeliest tokens are reported beside each that is drawn.

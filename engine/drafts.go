@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"grove/compute"
@@ -87,6 +88,9 @@ func (e *Engine) Replay(ctx context.Context, d *Drafting, c *Cost, prompt, outpu
 // SetDrafting makes the sequence draft by d from now on. It is called behind SetTerms and before the first Next. prediction is what the
 // user expects of the answer, if anything.
 func (s *Sequence) SetDrafting(d *Drafting, prediction []token.ID) error {
+	if s.answer.Places.On() {
+		return fmt.Errorf("engine: %w in a text that is drafted: its drafts are verified by all layers", ErrPlaces)
+	}
 	if s.e.Cost() == nil {
 		return nil // steps of this model fail
 	}

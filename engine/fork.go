@@ -50,7 +50,7 @@ func (s *Sequence) Fork(sampleIndex int) (*Sequence, error) {
 		f.trunk.Source = &step.Source{IDs: src.IDs, Name: src.Name, States: src.States}
 	}
 	f.active = true
-	f.prefix = s.prefix
+	f.prefix, f.first = s.prefix, s.first
 	f.trunk.Terms, f.text, f.prompt, f.known, f.trunk.Begun = s.trunk.Terms, slices.Clone(s.text), s.prompt, s.known, s.trunk.Begun
 	copy(f.logits, s.logits)
 	err := s.forkTrunk(f)

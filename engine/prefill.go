@@ -37,7 +37,7 @@ func (s *Sequence) reuse() (step.Need, error) {
 	length := at
 	if at < len(s.text)-1 { // the last token is computed, for what follows it
 		var err error
-		if length, err = s.e.steps.Cache.Reuse(s.trunk.Seq, s.text); err != nil {
+		if length, err = s.e.steps.Cache.Reuse(s.trunk.Seq, s.given()); err != nil {
 			return step.Need{}, err
 		}
 	}
@@ -46,7 +46,7 @@ func (s *Sequence) reuse() (step.Need, error) {
 	}
 	s.known = max(s.known, length)
 	n := len(s.text)
-	return step.Need{Prompt: n - length, Text: s.text, PageTokens: s.pageTokens(), WindowTokens: min(n, length+s.e.steps.Chunk)}, nil
+	return step.Need{Prompt: n - length, Text: s.given(), PageTokens: s.pageTokens(), WindowTokens: min(n, length+s.e.steps.Chunk)}, nil
 }
 
 // pageTokens returns for how many tokens the sequence reserves pages: of those that keep their pages, none waits for another.
@@ -73,6 +73,7 @@ func (s *Sequence) placeText(st *step.Step, rows int) (err error) {
 		if at+i < s.prefix {
 			r.Block = 1
 		}
+		s.shallow(&r, at+i)
 		return r
 	})
 	return err

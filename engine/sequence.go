@@ -23,6 +23,7 @@ type Sequence struct {
 	text   []token.ID
 	all    []token.ID // the source and the text, for drafters
 	prompt int        // tokens of the text when the last were appended
+	first  int        // tokens of the first prompt
 	prefix int        // of its first tokens, which see each other
 	watch  func(done, all int)
 	known  int // tokens of the text that were computed; the cache may hold fewer, once pages were taken
@@ -45,6 +46,11 @@ func (e *Engine) NewSequence(a Answer) (*Sequence, error) {
 	if err := errors.Join(e.CheckGenerates(), e.checkNext()); err != nil {
 		return nil, err
 	}
+	places, err := e.CheckPlaces(a.Places)
+	if err != nil {
+		return nil, err
+	}
+	a.Places = places
 	chain, err := sample.NewChain(a.settings(), e.vocab)
 	if err != nil {
 		return nil, err
@@ -134,7 +140,7 @@ func (s *Sequence) extend(ids []token.ID) error {
 	}
 	s.round.forget()
 	if !s.active {
-		s.active = true
+		s.active, s.first = true, len(ids)
 		s.trunk.Terms.Activate(ids)
 	}
 	s.text = append(s.text, ids...)

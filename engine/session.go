@@ -58,7 +58,7 @@ func (s *Sequence) Save(path string) error {
 	if s.trunk.Seq < 0 || s.trunk.Preempted { // it takes over what the cache still has
 		e.steps.Unlock()
 		err := s.do(context.Background(), &claim{s, func() (step.Need, error) {
-			_, err := e.steps.Cache.Reuse(s.trunk.Seq, s.text)
+			_, err := e.steps.Cache.Reuse(s.trunk.Seq, s.given())
 			return step.Need{}, err
 		}})
 		e.steps.Lock()
@@ -125,7 +125,7 @@ func (s *Sequence) restore(ctx context.Context, path string) error {
 		return nil
 	}
 	err = s.do(ctx, &claim{s, func() (step.Need, error) {
-		have, err := e.steps.Cache.Reuse(s.trunk.Seq, s.text)
+		have, err := e.steps.Cache.Reuse(s.trunk.Seq, s.given())
 		if s.restored = have < n; !s.restored || err != nil { // what was computed here comes first
 			return step.Need{}, err
 		}

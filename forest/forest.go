@@ -47,7 +47,8 @@ type node struct {
 	generation uint32
 	live       bool
 	plain      bool // ran every layer it has reached, and so have its ancestors
-	private    bool // its keys depend on rows other than ancestors, so no hash names them
+	private    bool // its keys are not those of a row of all layers that sees its ancestors alone, so no hash names them
+	lasting    bool // it may be committed although it skipped layers
 	reached    int32
 	layers     Layers // the layers whose attention it ran, which hold its keys
 	parts      bool   // it ran layers without their feed-forward parts
@@ -61,7 +62,8 @@ const noParent = -1
 type sequence struct {
 	live  bool
 	trunk int32
-	nodes int32 // live nodes
+	nodes int32   // live nodes
+	lacks []lacks // of the trunk, by rising index
 }
 
 // Forest is a set of sequences with their live nodes. It is not safe for concurrent use.

@@ -73,6 +73,8 @@ type Row struct {
 	From   int    // first layer to run; above 0 only with Resume
 	To     int    // first layer not to run; 0 is all
 	Skip   Layers // layers that the row does not run: its stream passes unchanged, and it has no keys there
+	// Lasting says that it may be committed although it skips layers: every later row of the sequence skips them too.
+	Lasting bool
 	// Parts of layers that the row does not run, though it runs the layer's other part: of an attention part it has no keys. A layer in both is one of Skip.
 	// Models whose attention and feed-forward parts follow each other run them apart.
 	SkipAttention, SkipFeedForward Layers
@@ -216,19 +218,25 @@ func (s *Step) grow(r Row) (Node, error) {
 	nd := node{
 		seq: r.Seq, parent: noParent, index: f.seqs[r.Seq].trunk, live: true, plain: true,
 		reached: int32(r.To), layers: r.run().Minus(r.SkipAttention), parts: r.parts(), shift: int32(r.Shift), private: r.Block > 0,
+		lasting: r.Lasting,
 	}
+	var up *node
 	if r.Parent != Trunk {
 		slot, err := f.slot(r.Seq, r.Parent)
 		if err != nil {
 			return Trunk, err
 		}
-		up := &f.nodes[slot]
+		up = &f.nodes[slot]
 		nd.parent, nd.index, nd.plain = slot, up.index+1, up.plain
 		if up.reached < nd.reached {
 			return Trunk, fmt.Errorf("forest: a row on layers 0 to %d, whose parent has reached %d; resume the parent first", r.To, up.reached)
 		}
 	}
+	if err := f.keyed(&r, nd.layers, up); err != nil {
+		return Trunk, err
+	}
 	nd.plain = nd.plain && nd.layers.Len() == r.To
+	nd.private = nd.private || r.Lasting && !nd.plain
 	if nd.index >= f.context {
 		return Trunk, fmt.Errorf("forest: index %d: %w of %d", nd.index, ErrContext, f.context)
 	}
@@ -327,8 +335,12 @@ func (s *Step) resume(r Row) (Node, error) {
 		}
 		plain = up.plain
 	}
+	runs := r.run()
+	if err := f.keyed(&r, runs, nil); err != nil {
+		return Trunk, err
+	}
 	before := *nd
-	nd.layers = nd.layers.Union(r.run().Minus(r.SkipAttention))
+	nd.layers = nd.layers.Union(runs.Minus(r.SkipAttention))
 	nd.parts = nd.parts || r.parts()
 	nd.reached = int32(r.To)
 	nd.plain = plain && nd.layers.Len() == r.To

@@ -33,7 +33,7 @@ func (f *Forest) ancestors(dst []int32, slot int32) []int32 {
 }
 
 // Committable returns the path to n as [Forest.Path] does. It returns an error where a node of the path
-// lacks the keys of a layer, because it stopped early or skipped: a trunk is complete in every layer.
+// lacks the keys of a layer, because it stopped early, or skipped and is not [Row.Lasting]: a row finds keys in every layer that it runs.
 func (f *Forest) Committable(s Seq, n Node) ([]int32, error) {
 	path, err := f.Path(s, n)
 	if err != nil {
@@ -45,7 +45,7 @@ func (f *Forest) Committable(s Seq, n Node) ([]int32, error) {
 			return nil, fmt.Errorf("forest: the row at index %d has run layers 0 to %d of %d: resume it before it is committed",
 				nd.index, nd.reached, f.nLayers)
 		}
-		if nd.layers.Len() != f.nLayers {
+		if nd.layers.Len() != f.nLayers && !nd.lasting {
 			return nil, fmt.Errorf("forest: the row at index %d skipped %d layers and cannot be committed",
 				nd.index, f.nLayers-nd.layers.Len())
 		}
@@ -69,6 +69,7 @@ func (f *Forest) Commit(s Seq, n Node) error {
 	if err != nil || len(path) == 0 {
 		return err
 	}
+	f.lack(s, path)
 	last := path[len(path)-1]
 	for _, slot := range path {
 		f.marks[slot] = onPath
@@ -155,7 +156,11 @@ func (f *Forest) Truncate(s Seq, n int) error {
 	if err := f.Drop(s, Trunk); err != nil {
 		return err
 	}
-	f.seqs[s].trunk = int32(n)
+	q := &f.seqs[s]
+	q.trunk = int32(n)
+	for len(q.lacks) > 0 && q.lacks[len(q.lacks)-1].from >= q.trunk {
+		q.lacks = q.lacks[:len(q.lacks)-1]
+	}
 	return nil
 }
 

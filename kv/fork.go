@@ -54,6 +54,7 @@ func (k *Cache) Fork(s forest.Seq, n forest.Node) (forest.Seq, error) {
 	if err != nil {
 		panic(err) // canFork has made sure of the pages
 	}
+	k.Forest.Inherit(c, s, path)
 	k.forkState(to, from, path, first)
 	return c, nil
 }

@@ -186,6 +186,10 @@ func TestStagesRefused(t *testing.T) {
 		{`"accept":"magic"`, "accept", "magic"},
 		{`"accept":"typical","method":"off"`, "accept", "drafting is off"},
 		{`"accept":"reject","method":"sam"`, "", "reject"},
+		{`"skip_layers":"from=2"`, "", "to=N is missing"},
+		{`"skip_layers":"to=99"`, "", "to=99: it must be 1 to"},
+		{`"skip_layers":"to=1,first=0","method":"sam"`, "", "leave the method to auto or off"},
+		{`"skip_layers":"to=1,first=0","search":"ffs,n=2"`, "", "beside a method or a search"},
 		{`"search":"magic"`, "search", `"magic" is not known`},
 		{`"search":"ffs,m=2"`, "search", `option "m" is not known`},
 		{`"search":"ffs,n=1"`, "search", "from 2 to 64"},
@@ -280,6 +284,21 @@ func TestAcceptField(t *testing.T) {
 		if o.at("timings/grade") != grade {
 			t.Errorf("accept %q: grade %v, want %v", accept, o.at("timings/grade"), grade)
 		}
+	}
+}
+
+// TestSkipLayersField expects an answer whose tokens skip layers to be another one, and labelled.
+func TestSkipLayersField(t *testing.T) {
+	s := serve(t, server.Config{})
+	texts := map[string]any{}
+	for _, skips := range []string{"", "to=1,first=0,over=2"} {
+		o := s.post(t, "/v1/completions", fmt.Sprintf(`{"prompt":"func main() {","max_tokens":16,"temperature":0,"skip_layers":%q}`, skips))
+		if texts[skips] = o.at("choices/0/text"); (o.at("timings/grade") == "lossy") != (skips != "") {
+			t.Errorf("skip_layers %q: grade %v", skips, o.at("timings/grade"))
+		}
+	}
+	if len(texts) != 2 || texts[""] == texts["to=1,first=0,over=2"] {
+		t.Errorf("skipping layers changes nothing: %q", texts)
 	}
 }
 

@@ -55,6 +55,7 @@ var instead = map[string]struct{ run, why string }{
 	"grove bench masks -m vocabulary.gguf --against llama.cpp --package DIR schemas.jsonl.gz":                        {"", "it needs Node and a package; the tests of bench have a stand-in of both"},
 	"grove bench workload go.jsonl":                                                                                  {"", "it needs the sources of the Go distribution; verify.txtar runs it on one file"},
 	"grove bench serve --url http://127.0.0.1:8080 --concurrency 8 --requests 200":                                   {"grove bench serve --url $SERVER --concurrency 8 --requests 4 -n 2 --prompt-tokens 32", "time"},
+	"grove bench layers -m model.gguf -f text.txt":                                                                   {"grove bench layers -m model.gguf -f wiki.test.raw -c 16 --chunks 2", "time"},
 	"grove bench vocab -m model.gguf small.gguf --workload tasks.jsonl":                                              {"grove bench vocab -m model.gguf small.gguf --workload tasks.jsonl -n 8", "time"},
 	"grove bench vocab -m model.gguf small.gguf --workload tasks.jsonl --cost-models large.gguf,middle.gguf":         {"grove bench vocab -m model.gguf small.gguf --workload tasks.jsonl --cost-models model.gguf,small.gguf -n 8", "time, and the stand-ins of two models more"},
 	"grove bench serve --url http://127.0.0.1:8080 --rate 2.5 --api chat --prompts tasks.jsonl --save figures.json":  {"grove bench serve --url $SERVER --rate 50 --api chat --prompts tasks.jsonl --save figures.json --requests 2 -n 2", "time"},

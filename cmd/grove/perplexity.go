@@ -21,8 +21,8 @@ type perplexityCommand struct {
 	flags.Repack
 	flags.JSON
 	flags.TextFile
+	flags.Chunks
 
-	Chunks        flags.Count     `placeholder:"N" help:"Chunks to score at most; 0: all of the text."`
 	Units         float64         `placeholder:"P" help:"Also find lexical units: runs of tokens that are each predicted with a probability above P, such as 0.9; 0: do not."`
 	KL            string          `name:"kl" placeholder:"MODEL" help:"Base model to compare with, token by token; it must have the same vocabulary."`
 	BaseCacheType flags.CacheName `placeholder:"TYPE" help:"Type of cached keys and values of the base model, which without --kl is the model itself. Default: as --cache-type."`
@@ -39,7 +39,7 @@ func (c *perplexityCommand) Run() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	o := bench.PerplexityOptions{Context: int(c.Context.N), Chunks: int(c.Chunks), Units: c.Units}
+	o := bench.PerplexityOptions{Context: int(c.Context.N), Chunks: int(c.Chunks.Most), Units: c.Units}
 	if c.KL != "" || c.BaseCacheType != "" {
 		if o.Base, o.BaseName, err = c.openBase(); err != nil {
 			return err

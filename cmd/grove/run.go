@@ -36,6 +36,8 @@ type runCommand struct {
 
 	Heal bool `var:"GROVE_HEAL" help:"Heal the end of the prompt, such as half a word or a blank: up to four of its last tokens are drawn anew, and the answer begins with their text."`
 
+	SkipLayers string `name:"skip-layers" placeholder:"OPTIONS" var:"GROVE_SKIP_LAYERS" help:"Let the answer's tokens skip layers, the more the later they come: to=N layers at last, and with commas from=N at first, first=N of the model's first ones, over=N tokens (lossy)."`
+
 	PrefixLM bool `name:"prefix-lm" var:"GROVE_PREFIX_LM" help:"Let the tokens of the prompt see each other, for models that were trained as prefix LMs. The prompt must fit in a step."`
 
 	Suffix  *string `placeholder:"TEXT" var:"GROVE_SUFFIX" help:"Text after the gap: the model fills the gap between the prompt and TEXT. The vocabulary must have tokens for that."`
@@ -106,7 +108,7 @@ func (c *runCommand) Run() (err error) {
 	if err != nil {
 		return err
 	}
-	r.Constraint, r.Heal, r.Prefix = constraint, c.Heal, c.PrefixLM
+	r.Constraint, r.Heal, r.Prefix, r.SkipLayers = constraint, c.Heal, c.PrefixLM, c.SkipLayers
 	r.Prompt, r.Suffix, r.MaxTokens, r.Prediction, r.Session, r.Search = prompt, c.Suffix, c.Limit(), c.Predict, c.Session, c.Search
 	bar := terminal.Tokens("reading")
 	defer bar.End()

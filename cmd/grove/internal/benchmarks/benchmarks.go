@@ -31,6 +31,7 @@ type Command struct {
 	Serve    serveCommand    `cmd:"" help:"Measure a server under load, any with OpenAI's API."`
 	Methods  methodsCommand  `cmd:"" help:"Compare methods with plain decoding on a workload."`
 	Vocab    vocabCommand    `cmd:"" help:"Measure how much of its vocabulary a draft model should compute."`
+	Layers   layersCommand   `cmd:"" help:"Search which layers each token of a text needs."`
 	Masks    masksCommand    `cmd:"" help:"Measure the masks of JSON schemas, and what they say of texts."`
 	Workload workloadCommand `cmd:"" help:"Make a workload for methods from the Go distribution on this machine."`
 	Make     makeCommand     `cmd:"" help:"Make a model of random weights for measurements."`

@@ -265,6 +265,11 @@ func Describe(value *kong.Value) string {
 	return value.Help
 }
 
+// Chunks is --chunks. The variable chunks is its default.
+type Chunks struct {
+	Most Count `name:"chunks" placeholder:"N" default:"${chunks=0}" help:"Chunks of the text to read at most; 0: all of the text. Default: ${default}."`
+}
+
 // TextFile is --file.
 type TextFile struct {
 	File string `name:"file" short:"f" placeholder:"FILE" help:"File of the text; without it, or with -, standard input."`

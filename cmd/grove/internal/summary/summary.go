@@ -74,6 +74,8 @@ func (s Summary) String() string {
 			drafts += " (" + s.Grade + ")"
 		}
 		drafts += "; "
+	} else if s.Grade == string(grove.Lossy) {
+		drafts = "lossy; "
 	}
 	if s.Passes > 0 {
 		drafts = fmt.Sprintf("%d passes of %d rows (%s); ", s.Passes, s.Rows, s.Grade)

@@ -1,0 +1,54 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"grove/forest"
+	"grove/kv"
+	"grove/method/layers"
+	"grove/text/token"
+)
+
+// ErrPlaces reports a sequence whose tokens cannot skip layers.
+var ErrPlaces = errors.New("tokens cannot skip layers")
+
+// CheckPlaces returns places with all their numbers, or an error where the tokens of a text of this model cannot skip layers by them: an [ErrPlaces] where
+// they read, besides the keys of their own layers, what other layers or a source left.
+func (e *Engine) CheckPlaces(p layers.Places) (layers.Places, error) {
+	if !p.On() {
+		return p, nil
+	}
+	info := e.steps.Model.Info()
+	if info.Source != nil {
+		return p, fmt.Errorf("engine: %w: %s reads its prompt by an encoder", ErrPlaces, info.Arch)
+	}
+	for i, l := range info.Layers {
+		if len(l.States) > 0 {
+			return p, fmt.Errorf("engine: %w: layer %d of %s is recurrent, and its state would lack them", ErrPlaces, i, info.Arch)
+		}
+		if l.Keeps.Kind == kv.Shared {
+			return p, fmt.Errorf("engine: %w: layer %d of %s reads the keys of layer %d", ErrPlaces, i, info.Arch, l.Keeps.From)
+		}
+	}
+	p, err := p.Fits(len(info.Layers))
+	if err != nil {
+		err = fmt.Errorf("engine: %w", err)
+	}
+	return p, err
+}
+
+// given returns the tokens of the text that run all layers, whose pages have names: those of the first prompt where later ones skip some.
+func (s *Sequence) given() []token.ID {
+	if s.answer.Places.On() {
+		return s.text[:min(s.first, len(s.text))]
+	}
+	return s.text
+}
+
+// shallow makes the row of a token of the text skip the layers that its place skips.
+func (s *Sequence) shallow(r *forest.Row, index int) {
+	if s.answer.Places.On() && index >= s.first {
+		r.Skip, r.Lasting = s.answer.Places.Skip(s.e.steps.Cache.Forest.Layers(), index-s.first), true
+	}
+}
