@@ -201,19 +201,7 @@ func TestHeadsOracle(t *testing.T) {
 				target := Spec{Seed: 3, Type: wt}
 				spec.Target, spec.Type, spec.Seed = synthetic.Spec(target), wt, 4
 				files := [2]*gguf.File{target.File(t), headFile(t, spec)}
-				h := openHeads(t, files[0], files[1], 1)
-				s, read := h.read(1)
-				rows := h.rows(s, read)
-				got := h.run(rows, 1)
-				holdsTo(t, "heads", got, h.want(rows), share)
-				if read != nil {
-					var states [][]float64
-					var ids []int
-					for i, x := range h.states {
-						states, ids = append(states, doubles(x)), append(ids, int(h.ids[i]))
-					}
-					holdsTo(t, "what heads read", read, h.oracle.Read(states, ids), share)
-				}
+				got, read := openHeads(t, files[0], files[1], 1).holds(t, share)
 				for _, threads := range []int{1, 3, 16} {
 					many := openHeads(t, files[0], files[1], threads)
 					s, again := many.read(23)
@@ -229,6 +217,24 @@ func TestHeadsOracle(t *testing.T) {
 			})
 		}
 	}
+}
+
+// holds compares rows of the heads, and what they read, with the oracle, and returns both.
+func (h *heads) holds(t *testing.T, share float64) (got, read []Bits) {
+	t.Helper()
+	s, read := h.read(1)
+	rows := h.rows(s, read)
+	got = h.run(rows, 1)
+	holdsTo(t, "heads", got, h.want(rows), share)
+	if read != nil {
+		var states [][]float64
+		var ids []int
+		for i, x := range h.states {
+			states, ids = append(states, doubles(x)), append(ids, int(h.ids[i]))
+		}
+		holdsTo(t, "what heads read", read, h.oracle.Read(states, ids), share)
+	}
+	return got, read
 }
 
 // TestHydraIsMedusa: heads of Hydra whose weights for embeddings are zero, and pass the state on, are Medusa's.

@@ -92,7 +92,7 @@ func TestRefused(t *testing.T) {
 		{"Hydra of earlier states", "hydra", set("hidden_state_offset", 2), "hidden_state_offset is 2 in config.json; grove's Hydra heads read the state after the final norm, 0"},
 		{"norm before fc", "eagle3-speculators", set("norm_before_fc", true), "norm_before_fc is true in config.json; EAGLE-3 heads with it are not supported"},
 		{"normed output", "eagle3-speculators", set("norm_output", true), "norm_output is true in config.json; EAGLE-3 heads with it are not supported"},
-		{"speculators of another kind", "eagle3-speculators", set("speculators_model_type", "eagle"), `speculators_model_type is "eagle" in config.json; eagle3 and peagle are supported`},
+		{"speculators of another kind", "eagle3-speculators", set("speculators_model_type", "eagle"), `speculators_model_type is "eagle" in config.json; eagle3, peagle, dflash, dflare and dspark are supported`},
 		{"two taps", "eagle3-speculators", set("eagle_aux_hidden_state_layer_ids", []int{1, 2}),
 			"config.json: eagle_aux_hidden_state_layer_ids is [1 2]; EAGLE-3 reads the states before 3 layers, each from 0 to 4096, no two the same"},
 		{"a tap twice", "eagle3", set("eagle_config", map[string]any{"eagle_aux_hidden_state_layer_ids": []int{1, 1, 2}}),
@@ -215,12 +215,9 @@ func TestNoDrafter(t *testing.T) {
 		name, family, layout string
 		change               func(*head)
 	}{
-		{"Clover-2", "clover", "eagle", names("clover_head_mlp.weight", "clover_norm.weight")},
 		{"SpecBlock", "specblock", "eagle3", names("input_layer.position_queries.weight", "shift_proj.1.weight")},
-		{"DFlash", "dflash", "eagle", names("hidden_norm.weight")},
-		{"DFlash by its settings", "dflash", "kangaroo", set("dflash_config", map[string]any{"block_size": 16})},
-		{"DFlare", "dflare", "eagle", names("layer_fusion_weights", "hidden_norm.weight")},
-		{"DSpark", "dspark", "eagle", names("markov_head.markov_w1.weight", "hidden_norm.weight")},
+		{"DFlash 2", "dflash2", "eagle", names("candidate_selector.hidden_projection.weight", "hidden_norm.weight")},
+		{"DFlash 2 of speculators", "dflash2", "eagle3-speculators", set("speculators_model_type", "dflash2")},
 		{"MTP of speculators", "mtp", "eagle", set("speculators_model_type", "mtp")},
 		{"MTP", "mtp", "eagle", names("mtp.fc.weight")},
 	}
