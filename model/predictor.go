@@ -18,7 +18,7 @@ type Predictor struct {
 	Params int      // weights of its matrices, a table and a head aside
 
 	EmbedNorm, StreamNorm compute.Vector     // of the embedding, of the stream
-	Join                  compute.Projection // [width, 2 width], from the embedding and then the stream
+	Join                  compute.Projection // [width, 2 width], from the embedding and then the stream; without a matrix: their sum
 	Block                 Block
 	Norm                  compute.Vector  // before the head; empty: that of the model
 	Embed                 *compute.Matrix // the table of embeddings; nil: that of the model
@@ -53,7 +53,8 @@ func (l *Loader) place(layer int) int {
 }
 
 // Predictors loads the modules of the layers that [Loader.SplitPredictors] took off. block loads the layer of a number of
-// the file. A file whose layers were left out when it was written has no predictors.
+// the file. A file whose layers were left out when it was written has no predictors; one that lacks tensors of a layer with its norm "enorm", as small
+// Qwen 3.5 do, is left out by name, with those behind it: the model gives the same logits.
 func (l *Loader) Predictors(s Hyperparameters, block func(layer int) Block) {
 	if !l.anyFurther() {
 		return
@@ -66,7 +67,7 @@ func (l *Loader) Predictors(s Hyperparameters, block func(layer int) Block) {
 		p := Predictor{
 			Layer: layer, Keeps: keeps,
 			EmbedNorm: l.Vector(nextn(layer, "enorm"), s.Width), StreamNorm: l.Vector(nextn(layer, "hnorm"), s.Width),
-			Join:  compute.Projection{Matrix: l.Matrix(nextn(layer, "eh_proj"), s.Width, 2*s.Width)},
+			Join:  compute.Projection{Matrix: l.matrixIf(nextn(layer, "eh_proj"), s.Width, 2*s.Width)},
 			Block: block(layer),
 			Norm:  l.VectorIf(nextn(layer, "shared_head_norm"), s.Width),
 			Embed: l.matrixIf(nextn(layer, "embed_tokens"), l.info.Vocabulary, s.Width),
@@ -85,7 +86,21 @@ func (l *Loader) Predictors(s Hyperparameters, block func(layer int) Block) {
 			}
 		}
 		l.idle(p.Bytes, l.info.Params-params)
+		if l.lacks != "" && l.Has(nextn(layer, "enorm")) {
+			l.info.LeftOut, l.err = fmt.Sprintf("the predictor of layer %d: tensor %q is missing", layer, l.lacks), nil
+			l.leaveOutFrom(layer)
+			return
+		}
 		l.info.Predictors = append(l.info.Predictors, p)
+	}
+}
+
+// leaveOutFrom takes the tensors of layers from a number on.
+func (l *Loader) leaveOutFrom(layer int) {
+	for _, t := range l.file.Tensors {
+		if n, _, ok := ofBlock(t.Name); ok && n >= layer && n < len(l.info.Layers)+len(l.further) {
+			l.LeaveOut(t.Name)
+		}
 	}
 }
 

@@ -105,7 +105,7 @@ func (m *Model) modules() (all []*method.Module) {
 	return all
 }
 
-// Heads returns the families of the draft modules, each with its name.
+// Heads returns the families of the draft modules, each with its name, and which predictor is left out.
 func (m *Model) Heads() (all []string) {
 	for _, d := range m.Modules {
 		i := d.Model.Info()
@@ -114,6 +114,9 @@ func (m *Model) Heads() (all []string) {
 		} else {
 			all = append(all, fmt.Sprintf("%s (%s)", i.Module.Family, d.Name()))
 		}
+	}
+	if why := m.Model.Info().LeftOut; why != "" {
+		all = append(all, "mtp is left out: "+why)
 	}
 	return all
 }

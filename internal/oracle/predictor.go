@@ -45,7 +45,12 @@ func (m *Model) predict(pairs []Pair) (logits, states [][]float64) {
 	ids := make([]int, len(pairs))
 	for i, pair := range pairs {
 		ids[i] = pair.ID
-		p.streams = append(p.streams, of("eh_proj").Mul(append(RMSNorm(table.Row(pair.ID), of("enorm"), eps), RMSNorm(pair.Feature, of("hnorm"), eps)...)))
+		embedding, state := RMSNorm(table.Row(pair.ID), of("enorm"), eps), RMSNorm(pair.Feature, of("hnorm"), eps)
+		if !m.Has("blk.%d.nextn.eh_proj.weight", p.layer) {
+			p.streams = append(p.streams, Plus(embedding, state))
+			continue
+		}
+		p.streams = append(p.streams, of("eh_proj").Mul(append(embedding, state...)))
 	}
 	m.predictor = p
 	logits = m.Forward(ids)

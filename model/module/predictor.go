@@ -49,8 +49,12 @@ func (m *predictor) Forward(x *compute.Exec) {
 	}
 	x.EmbedPairs(table, m.lent.EmbedScale, width, 0)
 	if stream, ok := x.Enter(0); ok {
-		joined := x.Join(x.RMSNorm(stream, p.EmbedNorm, eps), x.RMSNorm(x.Carried(0, width), p.StreamNorm, eps))
-		x.CopyHeads(stream, 0, x.Linear(p.Join, joined), 0, width, 1)
+		embed, state := x.RMSNorm(stream, p.EmbedNorm, eps), x.RMSNorm(x.Carried(0, width), p.StreamNorm, eps)
+		if p.Join.Matrix == nil {
+			x.CopyHeads(stream, 0, x.Add(state, embed), 0, width, 1)
+		} else {
+			x.CopyHeads(stream, 0, x.Linear(p.Join, x.Join(embed, state)), 0, width, 1)
+		}
 		x.Leave(p.Block.Forward(x, stream))
 	}
 	if h, ok := x.Outputs(); ok {
