@@ -9,11 +9,11 @@ import (
 
 // Predictor is a module of the file that predicts the token behind the next one (DeepSeek-AI 2024, DeepSeek-V3, section
 // 2.2; multi-token prediction, "nextn" in GGUF). It joins the embedding of a token and the stream of the token before, each
-// behind a norm, runs one layer on that, and gives logits by a head. The model gives the same logits without it. The first of a file's predictors drafts, as
-// [OpenPredictor]; the others are loaded and not run: families feed them in different ways.
+// behind a norm, runs one layer on that, and gives logits by a head. The model gives the same logits without it. Each is a draft module, see
+// [OpenPredictor].
 type Predictor struct {
 	Layer  int      // its number in the file, in which it stands behind the model's own layers
-	Keeps  kv.Layer // what its block keeps: the layer of its place among the predictors, in a cache of their own
+	Keeps  kv.Layer // what its block keeps, the only layer of a cache of its own
 	Bytes  int      // of its weights in memory
 	Params int      // weights of its matrices, a table and a head aside
 
@@ -43,11 +43,10 @@ func (l *Loader) SplitPredictors(s *Hyperparameters) {
 	l.info.Layers, l.further = l.info.Layers[:s.Layers], l.info.Layers[s.Layers:]
 }
 
-// place returns the layer of a cache in which a block keeps its keys: its own, or for that of a predictor the
-// predictor's place among them.
+// place returns the layer of a cache in which a block keeps its keys: its own, or for that of a predictor, which has a cache of its own, 0.
 func (l *Loader) place(layer int) int {
-	if own := len(l.info.Layers); layer >= own {
-		return layer - own
+	if layer >= len(l.info.Layers) {
+		return 0
 	}
 	return layer
 }

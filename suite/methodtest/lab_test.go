@@ -273,8 +273,9 @@ func (l *lab) heads() (all []*method.Module) {
 		of.Block = (*method.Block)(i.Block)
 		all = append(all, of)
 		if of.Family == "eagle" { // the same rows, from a file of their own
-			mtp := *of
-			mtp.Family = "mtp"
+			mtp, next := *of, *of // two predictors, with the same weights
+			next.Model = l.engineOf(m, engine.Config{Seqs: 4}).Model()
+			mtp.Family, mtp.Next, mtp.Chained = "mtp", []*method.Module{&next}, i.FeedsState
 			all = append(all, &mtp)
 		}
 	}

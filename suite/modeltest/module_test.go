@@ -23,6 +23,7 @@ type moduleCase struct {
 	target Spec
 	module synthetic.Module // Family "": the predictor
 	sums   bool             // the predictor adds what it reads, without a matrix
+	which  int              // of three predictors; 0: there is one
 }
 
 var someTokens = []int32{0, 3, 4, 9, 10, 11, 20, 33, 47}
@@ -42,6 +43,8 @@ var moduleCases = map[string]moduleCase{
 	"kangaroo":                    {target: Spec{Arch: "llama", Layers: 4}, module: synthetic.Module{Family: "kangaroo", Exit: 2}},
 	"predictor, deepseek2":        {target: predicting["deepseek2"]},
 	"predictor, mimo2":            {target: predicting["mimo2"]},
+	"predictor, mimo2, the last":  {target: Spec{Arch: "mimo2", Layers: 5, ValueSize: 24}, which: 2},
+	"predictor, step35, a second": {target: Spec{Arch: "step35", Layers: 5}, which: 1},
 	"predictor, qwen35":           {target: predicting["qwen35"]},
 	"predictor, qwen35moe":        {target: predicting["qwen35moe"]},
 	"predictor, step35":           {target: predicting["step35"]},
@@ -53,6 +56,7 @@ type moduleUnderTest struct {
 	target       *Runner
 	module       model.Model
 	file, ofPart *gguf.File
+	which        int
 }
 
 // open opens the target and the module with weights of a type.
@@ -61,7 +65,11 @@ func (c moduleCase) open(t *testing.T, weights tensor.Type) *moduleUnderTest {
 	c.target.Type = weights
 	u := &moduleUnderTest{file: c.target.File(t)}
 	if c.module.Family == "" {
-		u.file = withPredictor(t, u.file)
+		n := 1
+		if c.which > 0 {
+			n = 3
+		}
+		u.file, u.which = withPredictors(t, u.file, n), c.which
 		if c.sums {
 			u.file = withoutTensors(t, u.file, "nextn.eh_proj.weight")
 		}
@@ -70,7 +78,7 @@ func (c moduleCase) open(t *testing.T, weights tensor.Type) *moduleUnderTest {
 	var err error
 	if c.module.Family == "" {
 		var lends bool
-		if u.module, lends = model.OpenPredictor(u.target.Model, 0); !lends {
+		if u.module, lends = model.OpenPredictor(u.target.Model, c.which); !lends {
 			t.Fatal("the target lends no head")
 		}
 	} else {
@@ -189,7 +197,7 @@ func compareModule(t *testing.T, u *moduleUnderTest, weights tensor.Type) {
 	} else if o, err := oracle.New(u.file); err != nil {
 		t.Fatal(err)
 	} else {
-		want = o.Predict(pairs)
+		want = o.Predict(u.which, pairs)
 	}
 	pool := par.New(1)
 	defer pool.Close()

@@ -201,7 +201,10 @@ func withoutTensors(t *testing.T, file *gguf.File, names ...string) *gguf.File {
 }
 
 // withPredictor returns the model of a file whose last layer is a predictor's, with the other tensors of one.
-func withPredictor(t *testing.T, file *gguf.File) *gguf.File {
+func withPredictor(t *testing.T, file *gguf.File) *gguf.File { return withPredictors(t, file, 1) }
+
+// withPredictors is withPredictor of the last n layers.
+func withPredictors(t *testing.T, file *gguf.File, n int) *gguf.File {
 	arch, _, _ := file.String("general.architecture")
 	layers, _, _ := file.Uint(arch + ".block_count")
 	width, _, _ := file.Uint(arch + ".embedding_length")
@@ -211,18 +214,20 @@ func withPredictor(t *testing.T, file *gguf.File) *gguf.File {
 			metadata = append(metadata, kv)
 		}
 	}
-	metadata = append(metadata, gguf.KV{Key: arch + ".nextn_predict_layers", Value: gguf.Of(uint32(1))})
+	metadata = append(metadata, gguf.KV{Key: arch + ".nextn_predict_layers", Value: gguf.Of(uint32(n))})
 	table, _ := file.Tensor("token_embd.weight")
 	tensors := append([]tensor.View(nil), file.Tensors...)
 	rng := rand.New(rand.NewPCG(9, 9))
-	for name, shape := range map[string][]int{
-		"enorm": {width}, "hnorm": {width}, "shared_head_norm": {width}, "eh_proj": {width, 2 * width}, "embed_tokens": {table.Shape[0], width},
-	} {
-		v := tensor.View{Name: "blk." + string('0'+rune(layers-1)) + ".nextn." + name + ".weight", Type: tensor.F32, Shape: shape}
-		for range v.Elems() {
-			v.Data = binary.LittleEndian.AppendUint32(v.Data, math.Float32bits(float32(rng.NormFloat64())))
+	for layer := layers - n; layer < layers; layer++ {
+		for name, shape := range map[string][]int{
+			"enorm": {width}, "hnorm": {width}, "shared_head_norm": {width}, "eh_proj": {width, 2 * width}, "embed_tokens": {table.Shape[0], width},
+		} {
+			v := tensor.View{Name: fmt.Sprintf("blk.%d.nextn.%s.weight", layer, name), Type: tensor.F32, Shape: shape}
+			for range v.Elems() {
+				v.Data = binary.LittleEndian.AppendUint32(v.Data, math.Float32bits(float32(rng.NormFloat64())))
+			}
+			tensors = append(tensors, v)
 		}
-		tensors = append(tensors, v)
 	}
 	return written(t, metadata, tensors)
 }
