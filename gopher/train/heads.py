@@ -319,6 +319,8 @@ def main(args=None):
     taps = a.kind in ("eagle3", "peagle")
     if taps and len(a.taps) != 3:
         p.error(f"--taps are {a.taps}; {a.kind} reads three streams")
+    if len(set(a.taps)) != len(a.taps):
+        p.error(f"--taps are {a.taps}; each stream is read once")
     if (a.kind == "peagle" or a.places) and a.labels != "soft":
         p.error("--labels are tokens; peagle and --places, which leave rows out, learn distributions")
     if a.kind == "falcon" and (a.pairs or 1) > a.block:

@@ -341,6 +341,7 @@ func TestBadHeads(t *testing.T) {
 		"some pairs":        {synthetic.Module{Family: "chimera", Own: true}, "", gguf.Value{}, "blk.1.output.weight", "2 of 3 heads have an output"},
 		"no trigram":        {synthetic.Module{Family: "chimera"}, "", gguf.Value{}, "trigram.out.weight", "trigram.out.weight"},
 		"many pairs":        {synthetic.Module{Family: "chimera"}, "chimera.block_count", gguf.Of(uint32(1 << 30)), "", "chimera.block_count"},
+		"usual places":      {synthetic.Module{Family: "eagle3"}, "", gguf.Value{}, "", "eagle3.taps is missing, and the usual places of the target's stream, [2 1 0] of 3 layers, are not distinct"},
 		"heads of no width": {synthetic.Module{Family: "clover"}, "clover.cell.head_count", gguf.Of(uint32(7)), "", "7 heads of cells do not divide"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -314,6 +314,7 @@ func target(t *testing.T, width, vocab, layers int) *gguf.File {
 
 // TestFits opens heads for targets that are theirs, and expects the others to be refused.
 func TestFits(t *testing.T) {
+	const named = "eagle_aux_hidden_state_layer_ids in config.json, or eagle3.taps in GGUF, must name them"
 	tests := []struct {
 		name, layout string
 		target       *gguf.File
@@ -325,7 +326,11 @@ func TestFits(t *testing.T) {
 		{"vocabulary", "eagle", target(t, 64, 81, 6), nil, "the eagle head is for a vocabulary of 80 tokens; its target has 81"},
 		{"a token beyond", "eagle3", target(t, 64, 40, 6), without("t2d", "vocab_size"), "the head drafts token 48; its target has the tokens 0 to 39"},
 		{"a tap beyond", "eagle3-speculators", target(t, 64, 80, 4), nil, "the head reads the state before layer 5; its target has 4 layers, so that 0 to 4 can be read"},
-		{"no taps and no layers", "eagle3", target(t, 64, 80, 2), nil, "the head does not say which states it reads, and its target has 2 layers; the usual ones need 3"},
+		{"no taps and no layers", "eagle3", target(t, 64, 80, 2), nil, "the head does not say which states it reads, and the usual ones, before layers 2, 1 and -1 of its target's 2, are not three: " + named},
+		{"usual taps, one twice", "eagle3", target(t, 64, 80, 4), nil, "the head does not say which states it reads, and the usual ones, before layers 2, 2 and 1 of its target's 4, are not three: " + named},
+		{"usual taps, all the same", "eagle3", target(t, 64, 80, 5), nil, "the head does not say which states it reads, and the usual ones, before layers 2, 2 and 2 of its target's 5, are not three: " + named},
+		{"usual taps, the last twice", "eagle3", target(t, 64, 80, 6), nil, "the head does not say which states it reads, and the usual ones, before layers 2, 3 and 3 of its target's 6, are not three: " + named},
+		{"usual taps", "eagle3", target(t, 64, 80, 7), nil, ""},
 		{"an exit at the end", "kangaroo", target(t, 64, 80, 2), nil, "the adapter reads the state before layer 2; its target has 2 layers, of which 1 to 1 can be it"},
 		{"a row that begins behind the last layer", "transfer", target(t, 64, 80, 3), nil, "a row of the head begins at layer 3; its target has 3 layers, so that 0 to 2 can be it"},
 		{"rows that begin at the target's layers", "transfer", target(t, 64, 80, 4), nil, ""},
