@@ -142,6 +142,7 @@ func TestDiffusionAlone(t *testing.T) {
 		t.Errorf("a sequence: error %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	g, err := m.Generate(ctx, grove.Request{Prompt: "text", MaxTokens: 64, IgnoreEnd: true, Diffusion: &grove.Diffusion{Policy: "static:order=left"}})
 	if err != nil {
 		t.Fatal(err)

@@ -255,7 +255,7 @@ type Info struct {
 
 	Draft    string   // the draft model's name, and how its tokens become the model's; "": there is none
 	Middle   string   // the middle model's name; "": there is none
-	Heads    []string // the families of heads and draft modules that draft for the model, each with its name
+	Heads    []string // the families of heads and draft modules that draft for the model, each with its name, and what of the file is left out
 	Sampling Advice   // what the model's file recommends
 
 	Drafting   DraftSize  // how large drafting may be

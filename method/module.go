@@ -19,6 +19,8 @@ type Module struct {
 	LayerCost  float64      // layers of the target that take as long as one of the module
 	Vocabulary []token.ID   // the target's id of each token that it drafts, ascending; nil: all of them
 	Rows       []forest.Row // rows of the target itself that stand behind a token in a path, of a module that consists of these and runs none: vectors, or products of the token's own
+	Next       []*Module    // the predictors of the same file behind it: the k-th draft behind a text is that of the k-th, further ones that of the last
+	Chained    bool         // each of Next reads what the one before it gives, in place of the target's feature
 	Block      *Block       // how it drafts a block of tokens in one pass; nil: it does not
 }
 

@@ -38,6 +38,7 @@ type Loader struct {
 	progress func(done, all int64)
 	target   Lender // of a draft module; nil: the file is a model's own
 	err      error
+	lacks    string // the first tensor that was not there
 }
 
 func newLoader(f *gguf.File, pool *par.Pool) *Loader {
@@ -214,6 +215,7 @@ func (l *Loader) view(name string, shape ...int) (tensor.View, bool) {
 	}
 	v, ok := l.file.Tensor(name)
 	if !ok {
+		l.lacks = name
 		l.fail("tensor %q is missing", name)
 		return v, false
 	}

@@ -48,6 +48,8 @@ type Module struct {
 	Prefix int
 	// FeedsState says that a draft's own feature is the state that its row gives, and else the stream behind the last layer.
 	FeedsState bool
+	// Chained says of a predictor that each of those behind it reads what the one before gives, in place of the target's state.
+	Chained bool
 	// LayerCost is the number of layers of the target that have as many weights as one of the module, heads aside.
 	LayerCost float64
 	// Vocabulary has the target's id of each token that the module drafts, ascending; nil: all of them.

@@ -9,16 +9,16 @@ import (
 
 // Predictor is a module of the file that predicts the token behind the next one (DeepSeek-AI 2024, DeepSeek-V3, section
 // 2.2; multi-token prediction, "nextn" in GGUF). It joins the embedding of a token and the stream of the token before, each
-// behind a norm, runs one layer on that, and gives logits by a head. The model gives the same logits without it. The first of a file's predictors drafts, as
-// [OpenPredictor]; the others are loaded and not run: families feed them in different ways.
+// behind a norm, runs one layer on that, and gives logits by a head. The model gives the same logits without it. Each is a draft module, see
+// [OpenPredictor].
 type Predictor struct {
 	Layer  int      // its number in the file, in which it stands behind the model's own layers
-	Keeps  kv.Layer // what its block keeps: the layer of its place among the predictors, in a cache of their own
+	Keeps  kv.Layer // what its block keeps, the only layer of a cache of its own
 	Bytes  int      // of its weights in memory
 	Params int      // weights of its matrices, a table and a head aside
 
 	EmbedNorm, StreamNorm compute.Vector     // of the embedding, of the stream
-	Join                  compute.Projection // [width, 2 width], from the embedding and then the stream
+	Join                  compute.Projection // [width, 2 width], from the embedding and then the stream; without a matrix: their sum
 	Block                 Block
 	Norm                  compute.Vector  // before the head; empty: that of the model
 	Embed                 *compute.Matrix // the table of embeddings; nil: that of the model
@@ -43,17 +43,17 @@ func (l *Loader) SplitPredictors(s *Hyperparameters) {
 	l.info.Layers, l.further = l.info.Layers[:s.Layers], l.info.Layers[s.Layers:]
 }
 
-// place returns the layer of a cache in which a block keeps its keys: its own, or for that of a predictor the
-// predictor's place among them.
+// place returns the layer of a cache in which a block keeps its keys: its own, or for that of a predictor, which has a cache of its own, 0.
 func (l *Loader) place(layer int) int {
-	if own := len(l.info.Layers); layer >= own {
-		return layer - own
+	if layer >= len(l.info.Layers) {
+		return 0
 	}
 	return layer
 }
 
 // Predictors loads the modules of the layers that [Loader.SplitPredictors] took off. block loads the layer of a number of
-// the file. A file whose layers were left out when it was written has no predictors.
+// the file. A file whose layers were left out when it was written has no predictors; one that lacks tensors of a layer with its norm "enorm", as small
+// Qwen 3.5 do, is left out by name, with those behind it: the model gives the same logits.
 func (l *Loader) Predictors(s Hyperparameters, block func(layer int) Block) {
 	if !l.anyFurther() {
 		return
@@ -66,7 +66,7 @@ func (l *Loader) Predictors(s Hyperparameters, block func(layer int) Block) {
 		p := Predictor{
 			Layer: layer, Keeps: keeps,
 			EmbedNorm: l.Vector(nextn(layer, "enorm"), s.Width), StreamNorm: l.Vector(nextn(layer, "hnorm"), s.Width),
-			Join:  compute.Projection{Matrix: l.Matrix(nextn(layer, "eh_proj"), s.Width, 2*s.Width)},
+			Join:  compute.Projection{Matrix: l.matrixIf(nextn(layer, "eh_proj"), s.Width, 2*s.Width)},
 			Block: block(layer),
 			Norm:  l.VectorIf(nextn(layer, "shared_head_norm"), s.Width),
 			Embed: l.matrixIf(nextn(layer, "embed_tokens"), l.info.Vocabulary, s.Width),
@@ -85,7 +85,21 @@ func (l *Loader) Predictors(s Hyperparameters, block func(layer int) Block) {
 			}
 		}
 		l.idle(p.Bytes, l.info.Params-params)
+		if l.lacks != "" && l.Has(nextn(layer, "enorm")) {
+			l.info.LeftOut, l.err = fmt.Sprintf("the predictor of layer %d: tensor %q is missing", layer, l.lacks), nil
+			l.leaveOutFrom(layer)
+			return
+		}
 		l.info.Predictors = append(l.info.Predictors, p)
+	}
+}
+
+// leaveOutFrom takes the tensors of layers from a number on.
+func (l *Loader) leaveOutFrom(layer int) {
+	for _, t := range l.file.Tensors {
+		if n, _, ok := ofBlock(t.Name); ok && n >= layer && n < len(l.info.Layers)+len(l.further) {
+			l.LeaveOut(t.Name)
+		}
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 // NoHeads is the value of [Options.Heads] by which heads beside the model's file are not used.
 const NoHeads = "off"
 
-// readModules reads the draft modules of the model: those of the file of heads, and the first predictor of its own file.
+// readModules reads the draft modules of the model: those of the file of heads, and the predictors of its own file.
 func (m *Model) readModules(o Options) error {
 	path, found := o.Heads, false
 	if path == "" {
@@ -29,15 +29,11 @@ func (m *Model) readModules(o Options) error {
 			return &OptionError{fmt.Errorf("%w; it was found beside the model: --heads %s leaves it out", err, NoHeads)}
 		}
 	}
-	info := m.Model.Info()
-	if len(info.Predictors) == 0 || o.Heads == NoHeads {
-		return nil
+	for i := range m.Model.Info().Predictors {
+		if p, ok := model.OpenPredictor(m.Model, i); ok && o.Heads != NoHeads { // the model gives the same text without
+			m.Modules = append(m.Modules, &Model{Pool: m.Pool, Model: p})
+		}
 	}
-	p, ok := model.OpenPredictor(m.Model, 0)
-	if !ok {
-		return nil // the model gives the same text without
-	}
-	m.Modules = append(m.Modules, &Model{Pool: m.Pool, Model: p})
 	return nil
 }
 
@@ -92,28 +88,41 @@ func (m *Model) runModules(o Options) error {
 	return nil
 }
 
-// modules returns the draft modules as methods see them.
+// modules returns the draft modules as methods see them: the predictors of the model's file are one, the first, which has the others.
 func (m *Model) modules() (all []*method.Module) {
 	for _, d := range m.Modules {
 		i := d.Model.Info().Module
-		of := &method.Module{Model: d.Engine.Model(), Family: i.Family, Taps: i.Taps, Heads: i.Heads, Prefix: i.Prefix, FeedsState: i.FeedsState, LayerCost: i.LayerCost, Rows: i.Rows, Block: (*method.Block)(i.Block)}
+		of := &method.Module{Model: d.Engine.Model(), Family: i.Family, Taps: i.Taps, Heads: i.Heads, Prefix: i.Prefix, FeedsState: i.FeedsState, LayerCost: i.LayerCost, Rows: i.Rows, Chained: i.Chained, Block: (*method.Block)(i.Block)}
 		for _, id := range i.Vocabulary {
 			of.Vocabulary = append(of.Vocabulary, token.ID(id))
+		}
+		if n := len(all) - 1; d.File == nil && n >= 0 && all[n].Family == of.Family {
+			all[n].Next = append(all[n].Next, of)
+			continue
 		}
 		all = append(all, of)
 	}
 	return all
 }
 
-// Heads returns the families of the draft modules, each with its name.
+// Heads returns the families of the draft modules, each with its name, and which predictor is left out.
 func (m *Model) Heads() (all []string) {
+	own := 0
 	for _, d := range m.Modules {
-		i := d.Model.Info()
 		if d.File == nil {
-			all = append(all, i.Module.Family+" (in the model's file)")
+			own++
 		} else {
-			all = append(all, fmt.Sprintf("%s (%s)", i.Module.Family, d.Name()))
+			all = append(all, fmt.Sprintf("%s (%s)", d.Model.Info().Module.Family, d.Name()))
 		}
+	}
+	switch {
+	case own == 1:
+		all = append(all, "mtp (in the model's file)")
+	case own > 1:
+		all = append(all, fmt.Sprintf("mtp (%d predictors in the model's file)", own))
+	}
+	if why := m.Model.Info().LeftOut; why != "" {
+		all = append(all, "mtp is left out: "+why)
 	}
 	return all
 }

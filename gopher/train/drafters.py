@@ -46,6 +46,8 @@ HEADS = {
         "eagle3": "--steps 1200 --lr 2e-3 --taps 1,2,3 --ffn 512", "fspad": "--steps 600 --soft 1 --ffn 352",
         "chimera": "--steps 700 --lr 2e-3 --ffn 256",
         "falcon": "--steps 600 --lr 2e-3 --soft 1 --ffn 384", "specblock": "--steps 300 --lr 2e-3 --ffn 256 --batch 4",
+        "dflash": "--steps 600 --lr 2e-3 --taps 1,2,3 --ffn 256 --layers 2 --depth 4 --batch 4",
+        "dspark": "--steps 600 --lr 2e-3 --taps 1,2,3 --ffn 128 --layers 2 --depth 4 --batch 4 --rank 16",
         "peagle": "--steps 700 --lr 2e-3 --taps 1,2,3 --ffn 512 --layers 2",
         "ppd": "--depth 3 --batch 2 --places 24 --steps 250 --lr 2e-3", "transfer": "--depth 3 --batch 4 --places 32 --steps 300 --begin 1,1,1"},
     "gopher-deep": {

@@ -3,7 +3,8 @@
 usage: heads.py KIND --target GGUF --states FILE --held FILE --out FOLDER --steps N | --minutes M [--seed 1] [--depth 4] [--threads N] ...
        heads.py surplus --target GGUF --states FILE --held FILE --steps N [--reads final]
 
-KIND is medusa, hydra, eagle, eagle3 or kangaroo (headnets.py), fspad (net_fspad.py), peagle (net_peagle.py), chimera (net_chimera.py), falcon (net_falcon.py), specblock (net_specblock.py), or ppd or transfer, which are rows of the target itself (net_ppd.py, net_transfer.py). FILE is what `grove states` writes, --held of texts that are held out: with final, and with
+KIND is medusa, hydra, eagle, eagle3 or kangaroo (headnets.py), fspad (net_fspad.py), peagle (net_peagle.py), chimera (net_chimera.py), falcon (net_falcon.py), dflash or dspark
+(net_dflash.py), specblock (net_specblock.py), or ppd or transfer, which are rows of the target itself (net_ppd.py, net_transfer.py). FILE is what `grove states` writes, --held of texts that are held out: with final, and with
 the layers that the head reads. FOLDER gets model.safetensors and config.json by the names that the head's authors use, which `grove convert --heads`
 reads; the metadata has data, seed, steps, minutes and figures. What is learned is the target's distribution at each position (--labels tokens: the texts' own
 tokens): cross-entropy at depth k has the weight --decay^k. eagle and fspad learn the target's next state besides, falcon one further on, by SmoothL1.
@@ -30,6 +31,7 @@ import torch.nn.functional as F
 import headnets
 import model
 import net_chimera
+import net_dflash
 import net_falcon
 import net_fspad
 import net_peagle
@@ -54,8 +56,11 @@ KINDS = {
     "falcon": dict(ahead=1, decay=1.0, lr=1e-3, soft=0.1, regress=1.0, hard=0.1),
     "ppd": dict(ahead=3, decay=0.8, lr=1e-2, soft=1.0, regress=0.0),
     "transfer": dict(ahead=3, decay=0.8, lr=1e-3, soft=1.0, regress=0.0),
+    "dflash": dict(ahead=5, decay=0.7788, lr=1e-3, soft=1.0, regress=0.0),  # exp(-1/4)
+    "dspark": dict(ahead=5, decay=0.7788, lr=1e-3, soft=1.0, regress=0.0),
 }
-ALL = ("medusa", "hydra", "chimera", "ppd", "transfer")  # kinds whose every depth has weights of its own
+BLOCKS = ("dflash", "dspark")  # kinds that draft a block
+ALL = ("medusa", "hydra", "chimera", "ppd", "transfer", *BLOCKS)  # kinds whose depths are trained together, all of them
 PREFIX = sample.PREFIX  # tokens of a text that the target did not write
 
 
@@ -185,6 +190,8 @@ def build(a, target, states):
         return net_transfer.Transfer(c, target, a.depth, a.begin, a.places)
     if a.kind == "specblock":
         return net_specblock.SpecBlock(c, target, a.depth, a.ffn or c["ffn"], a.taps, a.layers, a.ahead)
+    if a.kind in BLOCKS:
+        return net_dflash.build(a, c, target, states)
     return headnets.Kangaroo(c, target, a.depth, a.exit)
 
 
@@ -288,10 +295,11 @@ def parser():
     p.add_argument("--weight-decay", type=float, default=0.0)
     p.add_argument("--noise", type=train.share, default=0.2, help="eagle, fspad, falcon: width of the noise on states, as a share of their size")
     p.add_argument("--labels", choices=("soft", "tokens"), default="soft")
-    p.add_argument("--ffn", type=train.count, help="eagle, eagle3, fspad, peagle, chimera, falcon, specblock: width of the feed-forward part; without it, the target's")
-    p.add_argument("--taps", type=train.numbers, default=[1, 2, 3], help="eagle3, peagle, specblock: the streams that it reads, each behind so many layers")
+    p.add_argument("--ffn", type=train.count, help="eagle, eagle3, fspad, peagle, chimera, falcon, dflash, dspark, specblock: width of the feed-forward part; without it, the target's")
+    p.add_argument("--taps", type=train.numbers, default=[1, 2, 3], help="eagle3, peagle, dflash, dspark, specblock: the streams that it reads, each behind so many layers")
+    p.add_argument("--rank", type=train.count, default=16, help="dspark: columns of the matrices by which a token changes the logits behind it")
     p.add_argument("--tokens", type=train.count, help="eagle3: drafts so many tokens alone, the most frequent, by an output matrix of its own")
-    p.add_argument("--layers", type=train.count, default=2, help="peagle, specblock: its layers")
+    p.add_argument("--layers", type=train.count, default=2, help="peagle, dflash, dspark, specblock: layers")
     p.add_argument("--normed", action="store_true", help="peagle: its first layer adds to its normed input")
     p.add_argument("--exit", type=train.count, default=1, help="kangaroo: layers of the target before the adapter")
     p.add_argument("--block", type=train.count, default=2, help="falcon: tokens of a block")
@@ -317,6 +325,8 @@ def main(args=None):
     taps = a.kind in ("eagle3", "peagle", "specblock")
     if taps and len(a.taps) != 3:
         p.error(f"--taps are {a.taps}; {a.kind} reads three streams")
+    if len(set(a.taps)) != len(a.taps):
+        p.error(f"--taps are {a.taps}; each stream is read once")
     if (a.kind in ("peagle", "specblock") or a.places) and a.labels != "soft":
         p.error("--labels are tokens; peagle, specblock and --places, which leave rows out, learn distributions")
     if a.kind == "falcon" and (a.pairs or 1) > a.block:
@@ -329,11 +339,11 @@ def main(args=None):
     a.begin = a.begin or [1] * a.depth
     if a.kind == "transfer" and (len(a.begin) != a.depth or a.begin[-1] >= target.c["layers"]):
         p.error(f"--begin are {a.begin}; there are --depth {a.depth}, each below {target.c['layers']}, the target's layers")
-    layer = max(a.taps) if taps else a.exit if a.kind == "kangaroo" else 0
+    layer = max(a.taps) if taps or a.kind in BLOCKS else a.exit if a.kind == "kangaroo" else 0
     if layer > target.c["layers"]:
         p.error(f"a stream behind {layer} layers; the target has {target.c['layers']}")
     streams = tuple(f"layer.{k}" for k in a.taps)
-    reads = {"eagle3": streams, "peagle": streams, "specblock": streams, "kangaroo": (f"layer.{a.exit}",), "surplus": (a.reads,)}.get(a.kind, ())
+    reads = {"eagle3": streams, "peagle": streams, "dflash": streams, "dspark": streams, "specblock": streams, "kangaroo": (f"layer.{a.exit}",), "surplus": (a.reads,)}.get(a.kind, ())
     states, held = (States(path, a.length, reads, target) for path in (a.states, a.held))
     if a.kind == "surplus":
         out = surplus(a, target, states, held)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // Raw is a tensor of a safetensors file, of any type of that format.
@@ -37,7 +38,10 @@ var SmallHead = HeadShape{Width: 64, Heads: 4, Keys: 2, Inner: 96, Vocab: 80, Dr
 
 // HeadFamilies are the layouts that [NewHead] makes.
 func HeadFamilies() []string {
-	return []string{"medusa", "medusa-old", "hydra", "hydra++", "eagle", "eagle3", "eagle3-speculators", "fspad", "kangaroo", "peagle", "chimera", "chimera-lent", "falcon", "ppd", "transfer", "specblock"}
+	return []string{
+		"medusa", "medusa-old", "hydra", "hydra++", "eagle", "eagle3", "eagle3-speculators", "fspad", "kangaroo", "peagle", "chimera", "chimera-lent", "falcon",
+		"ppd", "transfer", "specblock", "clover", "dflash", "dflash-fused", "dflash-speculators", "dflare", "dflare-speculators", "dspark", "dspark-speculators",
+	}
 }
 
 // NewHead makes a head of random weights in the layout of that name.
@@ -76,6 +80,11 @@ func NewHead(layout string, s HeadShape) *Head {
 		w.Config["transfer_layers"], w.Config["vocab_size"] = []int{1, 3}, s.Vocab
 		w.floats("transfer.0.weight", s.Width, s.Width)
 		w.floats("transfer.1.weight", s.Width, s.Width)
+	case "clover":
+		w.clover()
+	case "dflash", "dflash-fused", "dflash-speculators", "dflare", "dflare-speculators", "dspark", "dspark-speculators":
+		family, kind, _ := strings.Cut(layout, "-")
+		w.block(family, kind == "speculators", kind == "fused")
 	default:
 		panic(fmt.Sprintf("hftest: layout %q of heads is not known", layout))
 	}

@@ -28,14 +28,14 @@ type predictor struct {
 	states  [][]float64 // that its norm gives
 }
 
-// Predict computes a path of pairs by the first predictor of a model's file, and returns the logits behind each. What a row gives is its final state.
-func (m *Model) Predict(pairs []Pair) [][]float64 {
+// Predict computes a path of pairs by the i-th predictor of a model's file, and returns the logits behind each. What a row gives is its final state.
+func (m *Model) Predict(i int, pairs []Pair) [][]float64 {
 	defer func() { m.predictor = nil }()
-	return Alone(pairs, m.predict)
+	return Alone(pairs, func(pairs []Pair) (logits, states [][]float64) { return m.predict(i, pairs) })
 }
 
-func (m *Model) predict(pairs []Pair) (logits, states [][]float64) {
-	p := &predictor{layer: m.Count("block_count") - m.Count("nextn_predict_layers")}
+func (m *Model) predict(i int, pairs []Pair) (logits, states [][]float64) {
+	p := &predictor{layer: m.Count("block_count") - m.Count("nextn_predict_layers") + i}
 	eps := m.FloatOr("attention.layer_norm_rms_epsilon", 1e-5)
 	of := func(name string) Weights { return m.Tensor("blk.%d.nextn.%s.weight", p.layer, name) }
 	table := m.Tensor("token_embd.weight")
@@ -45,7 +45,12 @@ func (m *Model) predict(pairs []Pair) (logits, states [][]float64) {
 	ids := make([]int, len(pairs))
 	for i, pair := range pairs {
 		ids[i] = pair.ID
-		p.streams = append(p.streams, of("eh_proj").Mul(append(RMSNorm(table.Row(pair.ID), of("enorm"), eps), RMSNorm(pair.Feature, of("hnorm"), eps)...)))
+		embedding, state := RMSNorm(table.Row(pair.ID), of("enorm"), eps), RMSNorm(pair.Feature, of("hnorm"), eps)
+		if !m.Has("blk.%d.nextn.eh_proj.weight", p.layer) {
+			p.streams = append(p.streams, Plus(embedding, state))
+			continue
+		}
+		p.streams = append(p.streams, of("eh_proj").Mul(append(embedding, state...)))
 	}
 	m.predictor = p
 	logits = m.Forward(ids)

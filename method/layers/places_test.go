@@ -39,7 +39,7 @@ func TestPlaces(t *testing.T) {
 		}
 		var skips []string
 		for i := range c.skips {
-			skips = append(skips, Format(p.Skip(c.layers, i)))
+			skips = append(skips, Format(Set{p.Skip(c.layers, i), p.Skip(c.layers, i)}))
 		}
 		if diff := cmp.Diff(c.skips, skips); diff != "" {
 			t.Errorf("%s: %s", c.options, diff)
@@ -53,7 +53,7 @@ func TestPlaces(t *testing.T) {
 	for i := range 1100 {
 		now := p.Skip(40, i)
 		if before.Minus(now).Len() > 0 || now.Len() != 40-p.Count(i) || now.Has(0) || now.Has(1) || now.Has(39) {
-			t.Fatalf("place %d skips %s, the one before %s", i, Format(now), Format(before))
+			t.Fatalf("place %d skips %s, the one before %s", i, Format(Set{now, now}), Format(Set{before, before}))
 		}
 		before = now
 	}

@@ -37,6 +37,10 @@ type Source struct {
 	own      []float32             // what live rows gave: the text's last row first, and then those of Live
 	given    func(i int) []float32 // if it is not nil, the feature of the i-th row of a pass of drafts, in place of what its parent's gave
 
+	ahead int     // a row has the token so many places further on; see [Predictors]
+	rest  int     // the last features, which rows of drafts have
+	feeds *Source // if it is not nil, what rows of the text give is a feature of its rows
+
 	rows   []method.Row
 	behind []method.Row // mask rows that run behind the text's last row, in its pass
 	offset int          // place of Logits(0) in the last pass
@@ -111,39 +115,43 @@ func (s *Source) Committed(r method.Update) error {
 
 // take adds the feature of the token at a place of the text.
 func (s *Source) take(at int, row *method.RowResult) error {
+	ok, err := s.expects(at)
+	if ok {
+		s.features, _ = s.module.Feature(s.features, row)
+	}
+	return err
+}
+
+// expects reports whether the next feature is that of the token at a place of the text, and makes room for it.
+func (s *Source) expects(at int) (bool, error) {
 	next := s.first + s.known + s.waiting()
 	switch {
 	case s.first == grow.None || at > next: // what lies between has no features
-		if err := s.beginAt(at); err != nil {
-			return err
-		}
+		return true, s.beginAt(at)
 	case at < next: // the target has run the row again
-		return nil
+		return false, nil
 	case s.waiting() == 2*s.window:
-		if err := s.keepLast(s.window); err != nil {
-			return err
-		}
+		return true, s.keepLast(s.window)
 	}
-	s.features, _ = s.module.Feature(s.features, row)
-	return nil
+	return true, nil
 }
 
 // Root implements [grow.LogitSource]: it runs the rows of the text that are new. There are none to draft from where the features of the last
 // tokens are not known, and while no slot is free.
 func (s *Source) Root(ctx context.Context) (bool, error) {
-	ids, n := s.text.IDs(), s.waiting()
-	if n == 0 || s.first+s.known+n != len(ids)-1 {
+	ids, n := s.text.IDs(), s.waiting()-s.rest
+	if n < 0 || n == 0 && s.ahead == 0 || s.first+s.known+n+1+s.ahead != len(ids) {
 		return false, nil
 	}
 	if ok, err := s.fresh(); !ok {
 		return false, err
 	}
 	if s.known+n+len(s.behind) > s.Size.Context {
-		if err := s.keepLast(min(n, (s.Size.Context+1)/2)); err != nil {
+		if err := s.keepLast(min(n, (s.Size.Context+1)/2) + s.rest); err != nil {
 			return false, err
 		}
 	}
-	return true, s.follow(ctx, ids[s.first+s.known+1:])
+	return true, s.follow(ctx, ids[s.first+s.known+1+s.ahead:])
 }
 
 // fresh opens the sequence where it is not open, and drops the rows that hang from its trunk; false: no slot is free.
@@ -158,12 +166,12 @@ func (s *Source) fresh() (ok bool, err error) {
 		}
 		s.branch, s.Trunk, s.own = b, b, make([]float32, 0, (1+s.Size.MostLive())*s.Size.Width)
 	}
-	s.Live, s.own = s.Live[:0], s.own[:0]
+	s.Live, s.own, s.places = s.Live[:0], s.own[:0], s.places[:0]
 	err = s.branch.Drop()
 	return err == nil, err
 }
 
-// follow makes rows of the tokens of the text that are new, and of the features before them, the trunk's.
+// follow makes rows of the tokens of the text that are new, and of the features before them, the trunk's. The last features stay, for rows of drafts.
 func (s *Source) follow(ctx context.Context, ids []token.ID) error {
 	features := s.features
 	for len(ids) > 0 {
@@ -174,8 +182,11 @@ func (s *Source) follow(ctx context.Context, ids []token.ID) error {
 		s.rows, s.offset = s.rows[:0], n-1
 		for i := range n {
 			s.rows = append(s.rows, method.Row{Row: forest.Row{ID: ids[i], Vector: features[i*s.width:][:s.width], Transient: i < n-1}, After: i})
+			if s.feeds != nil {
+				s.rows[i].Want.State = true
+			}
 		}
-		if n == len(ids) {
+		if n == len(ids) && s.ahead == 0 {
 			s.rows[n-1].Want = s.Like.Want
 			for i, row := range s.behind {
 				row.After = n + i
@@ -186,13 +197,34 @@ func (s *Source) follow(ctx context.Context, ids []token.ID) error {
 			s.features = append(s.features[:0], features...)
 			return err
 		}
+		if err := s.feed(n); err != nil {
+			return err
+		}
 		ids, features, s.known = ids[n:], features[n*s.width:], s.known+n
 	}
-	if s.features = s.features[:0]; cap(s.features) > method.MaxLive*s.width {
+	if cap(s.features) > method.MaxLive*s.width {
 		s.features = nil // a prompt's
 	}
-	if s.module.Block == nil {
+	s.features = append(s.features[:0], features[:s.rest*s.width]...)
+	switch {
+	case s.ahead > 0: // no draft reads what the text's last row gave
+		s.own = s.own[:s.Size.Width]
+	case s.module.Block == nil:
 		s.keepOwn(1)
+	}
+	return nil
+}
+
+// feed gives what the last n rows of the text gave to the source that reads it.
+func (s *Source) feed(n int) error {
+	for i := 0; i < n && s.feeds != nil; i++ {
+		ok, err := s.feeds.expects(s.first + s.known + i)
+		if err != nil {
+			return err
+		}
+		if ok {
+			s.feeds.features = append(s.feeds.features, s.Rows.Result(i).State...)
+		}
 	}
 	return nil
 }

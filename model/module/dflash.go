@@ -36,7 +36,7 @@ func init() {
 // token_embd and output, which else are the target's; draft_vocabulary goes with output.
 //
 // DFlare (2026) has fusion.weight [layers, taps] in place of fc: each layer reads a sum of the taps, weighted by the softmax of its row; and
-// blk.N.attn_k_target and attn_v_target make the context's keys and values. DSpark (2026) has markov_w1 [vocabulary, rank] and markov_w2 [vocabulary of drafts, rank]:
+// blk.N.attn_k_target and attn_v_target make the context's keys and values. It may have blk.N.hidden_norm in place of hidden_norm. DSpark (2026) has markov_w1 [vocabulary, rank] and markov_w2 [vocabulary of drafts, rank]:
 // each token adds a product of the two to the logits behind it. Its conf_proj [1, width+rank] with a bias, if any, gives of the state of a block's
 // row and of the token's row of markov_w1, as a logit, how likely the draft is to be accepted. Its rows draft the next token unless the file says otherwise.
 type dflash struct {
@@ -47,7 +47,7 @@ type dflash struct {
 	lent       model.Lent
 	join       *compute.Projection // nil: layers weigh the taps
 	mix        [][]float32         // by layer: the weights of the taps
-	hiddenNorm compute.Vector
+	hiddenNorm []compute.Vector    // by layer
 	layers     []blockLayer
 	norm       compute.Vector
 	own        *compute.Projection // nil: the target's head is lent
@@ -97,7 +97,7 @@ func openDFlash(l *model.Loader) model.Model {
 		p := l.Projection(join, s.Width, len(b.Taps)*s.Width)
 		m.join = &p
 	}
-	m.hiddenNorm, m.norm = l.Vector(hidden, s.Width), l.Vector("output_norm.weight", s.Width)
+	m.hiddenNorm, m.norm = hiddenNorms(l, hidden, layers, m.mix != nil), l.Vector("output_norm.weight", s.Width)
 	if l.Has("token_embd.weight") {
 		m.embed, m.embedScale = l.Matrix("token_embd.weight", m.info.Vocabulary, s.Width), 1
 	}
@@ -111,6 +111,23 @@ func openDFlash(l *model.Loader) model.Model {
 		m.openOrder(l)
 	}
 	return m
+}
+
+// hiddenNorms loads the norm of what the layers read of the target: one of that name, or where they may be apart those of the layers.
+func hiddenNorms(l *model.Loader, name string, layers int, apart bool) []compute.Vector {
+	out := make([]compute.Vector, layers)
+	for i := range out {
+		own := fmt.Sprintf("blk.%d.hidden_norm.weight", i)
+		switch {
+		case apart && !l.Has(name) && l.Has(own):
+			out[i] = l.Vector(own, l.Info().Width)
+		case i > 0 && l.Has(name):
+			out[i] = out[0]
+		default:
+			out[i] = l.Vector(name, l.Info().Width)
+		}
+	}
+	return out
 }
 
 // refuseLlama refuses a file of ik_llama.cpp with what is not known here.
@@ -243,10 +260,10 @@ func (m *dflash) context(x *compute.Exec, i int, stream compute.Buf) compute.Buf
 		for t, w := range m.mix[i][1:] {
 			x.AddScaled(sum, w, x.Carried((t+1)*width, width))
 		}
-		return x.RMSNorm(sum, m.hiddenNorm, m.hp.Eps)
+		return x.RMSNorm(sum, m.hiddenNorm[i], m.hp.Eps)
 	}
 	if i == 0 { // the rows keep it as their stream
-		g := x.RMSNorm(x.Linear(*m.join, x.Carried(0, len(m.info.Module.Taps)*width)), m.hiddenNorm, m.hp.Eps)
+		g := x.RMSNorm(x.Linear(*m.join, x.Carried(0, len(m.info.Module.Taps)*width)), m.hiddenNorm[0], m.hp.Eps)
 		stream = x.CopyHeads(stream, 0, g, 0, width, 1)
 		x.Leave(stream)
 	}

@@ -11,7 +11,11 @@ import (
 func readTaps(l *model.Loader, n int, other []int) []int {
 	taps, ok := l.Ints("taps")
 	if !ok {
-		taps = other
+		sorted := slices.Sorted(slices.Values(other))
+		if taps = other; l.OK() && (sorted[0] < 1 || len(slices.Compact(sorted)) < len(other)) {
+			l.Fail("%s.taps is missing, and the usual places of the target's stream, %v of %d layers, are not distinct; the file must name %d", l.Info().Arch, other, len(l.Target().Layers), n)
+			return nil
+		}
 	}
 	if l.OK() && len(taps) != n {
 		l.Fail("%s.taps has %d values; the module reads %d", l.Info().Arch, len(taps), n)

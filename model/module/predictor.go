@@ -1,6 +1,8 @@
 package module
 
 import (
+	"strconv"
+
 	"grove/compute"
 	"grove/kv"
 	"grove/model"
@@ -8,18 +10,19 @@ import (
 
 func init() { model.RegisterPredictors(openPredictor) }
 
-// openPredictor returns the i-th predictor of a model's file as a draft module.
+// openPredictor returns the i-th predictor of a model's file as a draft module. All predictors of MiMo read the target's states; others are chained, as
+// DeepSeek-V3's report has it and Step 3.5 does.
 func openPredictor(target model.Lender, i int) model.Model {
 	of := target.Info()
 	p := &of.Predictors[i]
 	info := *of
 	info.Layers, info.Predictors, info.Exits, info.Bytes, info.Params = []kv.Layer{p.Keeps}, nil, nil, p.Bytes, 0
 	info.Mixtures = min(1, info.Mixtures)
-	info.SampleDigest, info.Identity = of.SampleDigest+"predictor", func() (string, error) {
+	info.SampleDigest, info.Identity = of.SampleDigest+"predictor"+strconv.Itoa(i), func() (string, error) {
 		id, err := of.Identity()
-		return id + " predictor", err
+		return id + " predictor " + strconv.Itoa(i), err
 	}
-	info.Module = &model.Module{Family: "mtp", FeedsState: true}
+	info.Module = &model.Module{Family: "mtp", FeedsState: true, Chained: of.Arch != "mimo2"}
 	info.Module.LayerCost = model.LayerCost(p.Params, 1, of)
 	return &predictor{info: &info, p: p, lent: target.Lend()}
 }
@@ -49,8 +52,12 @@ func (m *predictor) Forward(x *compute.Exec) {
 	}
 	x.EmbedPairs(table, m.lent.EmbedScale, width, 0)
 	if stream, ok := x.Enter(0); ok {
-		joined := x.Join(x.RMSNorm(stream, p.EmbedNorm, eps), x.RMSNorm(x.Carried(0, width), p.StreamNorm, eps))
-		x.CopyHeads(stream, 0, x.Linear(p.Join, joined), 0, width, 1)
+		embed, state := x.RMSNorm(stream, p.EmbedNorm, eps), x.RMSNorm(x.Carried(0, width), p.StreamNorm, eps)
+		if p.Join.Matrix == nil {
+			x.CopyHeads(stream, 0, x.Add(state, embed), 0, width, 1)
+		} else {
+			x.CopyHeads(stream, 0, x.Linear(p.Join, x.Join(embed, state)), 0, width, 1)
+		}
 		x.Leave(p.Block.Forward(x, stream))
 	}
 	if h, ok := x.Outputs(); ok {

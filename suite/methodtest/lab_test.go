@@ -270,18 +270,24 @@ func turned(width, n int) []float32 {
 func (l *lab) offers(info method.Info) bool { return info.Kind != method.KindHeads || l.modules != nil }
 
 // heads returns the modules as methods see them, each with an engine of its own.
-func (l *lab) heads() (all []*method.Module) {
+func (l *lab) heads() []*method.Module {
+	return l.headsBy(func(m model.Model) method.Model { return l.engineOf(m, engine.Config{Seqs: 4}).Model() })
+}
+
+// headsBy is heads with what runs the rows of each.
+func (l *lab) headsBy(open func(model.Model) method.Model) (all []*method.Module) {
 	for _, m := range l.modules {
 		i := m.Info().Module
-		of := &method.Module{Model: l.engineOf(m, engine.Config{Seqs: 4}).Model(), Family: i.Family, Taps: i.Taps, Heads: i.Heads, Prefix: i.Prefix, FeedsState: i.FeedsState, Rows: i.Rows}
+		of := &method.Module{Model: open(m), Family: i.Family, Taps: i.Taps, Heads: i.Heads, Prefix: i.Prefix, FeedsState: i.FeedsState, Rows: i.Rows}
 		for _, id := range i.Vocabulary {
 			of.Vocabulary = append(of.Vocabulary, token.ID(id))
 		}
 		of.Block = (*method.Block)(i.Block)
 		all = append(all, of)
 		if of.Family == "eagle" { // the same rows, from a file of their own
-			mtp := *of
-			mtp.Family = "mtp"
+			mtp, next := *of, *of // two predictors, with the same weights
+			next.Model = open(m)
+			mtp.Family, mtp.Next, mtp.Chained = "mtp", []*method.Module{&next}, i.FeedsState
 			all = append(all, &mtp)
 		}
 	}

@@ -140,34 +140,40 @@ var blockIDs = []token.ID{9, 47, 47, 47, 47}
 func TestBlocks(t *testing.T) {
 	for name, m := range blockModules {
 		t.Run(name, func(t *testing.T) {
-			file := moduleFile(t, m, nil)
-			r := openBlock(t, file, 1)
-			got := r.run(blockIDs)
-			o := modules.New(file, moduleTarget.File(t))
-			features, ids := make([][]float64, len(r.features)), make([]int, len(blockIDs))
-			for i, f := range r.features {
-				features[i] = wide(f)
-			}
-			for i, id := range blockIDs {
-				ids[i] = int(id)
-			}
-			states, want := o.Block(features, ids)
 			bound := 1e-4
 			if m.Type != tensor.F32 {
 				bound = 6e-2
 			}
-			nearOracle(t, "logits", got, want, bound)
-			if r.Model.Info().Module.Block.Order {
-				r.order(t, o, states, bound)
-			}
-			if diff := cmp.Diff(got, openBlock(t, file, 3).run(blockIDs)); diff != "" {
-				t.Errorf("with three threads: %s", diff)
-			}
-			if diff := cmp.Diff(got, r.beside()); diff != "" {
-				t.Errorf("in two pieces and beside another block: %s", diff)
-			}
+			holdsBlock(t, moduleFile(t, m, nil), bound)
 		})
 	}
+}
+
+// holdsBlock compares a module's block with the oracle, and its bits in other steps and by other threads.
+func holdsBlock(t *testing.T, file *gguf.File, bound float64) *blockRunner {
+	t.Helper()
+	r := openBlock(t, file, 1)
+	got := r.run(blockIDs)
+	o := modules.New(file, moduleTarget.File(t))
+	features, ids := make([][]float64, len(r.features)), make([]int, len(blockIDs))
+	for i, f := range r.features {
+		features[i] = wide(f)
+	}
+	for i, id := range blockIDs {
+		ids[i] = int(id)
+	}
+	states, want := o.Block(features, ids)
+	nearOracle(t, "logits", got, want, bound)
+	if r.Model.Info().Module.Block.Order {
+		r.order(t, o, states, bound)
+	}
+	if diff := cmp.Diff(got, openBlock(t, file, 3).run(blockIDs)); diff != "" {
+		t.Errorf("with three threads: %s", diff)
+	}
+	if diff := cmp.Diff(got, r.beside()); diff != "" {
+		t.Errorf("in two pieces and beside another block: %s", diff)
+	}
+	return r
 }
 
 // beside returns the logits of a block whose context came in two pieces, in a step with another one's context and a third one's block.

@@ -19,12 +19,12 @@ import (
 )
 
 var falconCases = map[string]moduleCase{
-	"k 2":                         {Spec{Arch: "llama"}, synthetic.Module{Family: "falcon", Block: 2}},
-	"k 2, 2 pairs":                {Spec{Arch: "llama"}, synthetic.Module{Family: "falcon", Block: 2, Pairs: 2}},
-	"k 3, 3 pairs, own head":      {Spec{Arch: "llama"}, synthetic.Module{Family: "falcon", Block: 3, Pairs: 3, Own: true}},
-	"k 4, 2 pairs, 2 layers":      {Spec{Arch: "llama"}, synthetic.Module{Family: "falcon", Block: 4, Pairs: 2, Blocks: 2}},
-	"k 2, scales and a softcap":   {Spec{Arch: "gemma2"}, synthetic.Module{Family: "falcon", Block: 2, Pairs: 2}},
-	"k 1, a layer with a softcap": {Spec{Arch: "gemma2"}, synthetic.Module{Family: "falcon", Block: 1}},
+	"k 2":                         {target: Spec{Arch: "llama"}, module: synthetic.Module{Family: "falcon", Block: 2}},
+	"k 2, 2 pairs":                {target: Spec{Arch: "llama"}, module: synthetic.Module{Family: "falcon", Block: 2, Pairs: 2}},
+	"k 3, 3 pairs, own head":      {target: Spec{Arch: "llama"}, module: synthetic.Module{Family: "falcon", Block: 3, Pairs: 3, Own: true}},
+	"k 4, 2 pairs, 2 layers":      {target: Spec{Arch: "llama"}, module: synthetic.Module{Family: "falcon", Block: 4, Pairs: 2, Blocks: 2}},
+	"k 2, scales and a softcap":   {target: Spec{Arch: "gemma2"}, module: synthetic.Module{Family: "falcon", Block: 2, Pairs: 2}},
+	"k 1, a layer with a softcap": {target: Spec{Arch: "gemma2"}, module: synthetic.Module{Family: "falcon", Block: 1}},
 }
 
 // falconText is a text of pairs of a module, and blocks of tokens behind it.
@@ -226,7 +226,7 @@ func TestFalconSees(t *testing.T) {
 
 // TestFalconIsEagle: of blocks of one row Falcon is EAGLE with the LSTM's result for its input, bit by bit. Without its layer a module's state is this result.
 func TestFalconIsEagle(t *testing.T) {
-	c := moduleCase{Spec{Arch: "llama"}, synthetic.Module{Family: "falcon", Block: 1}}
+	c := moduleCase{target: Spec{Arch: "llama"}, module: synthetic.Module{Family: "falcon", Block: 1}}
 	pool := par.New(1)
 	defer pool.Close()
 	config := Config{CacheType: tensor.F32, Context: 128}

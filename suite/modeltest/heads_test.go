@@ -201,19 +201,7 @@ func TestHeadsOracle(t *testing.T) {
 				target := Spec{Seed: 3, Type: wt}
 				spec.Target, spec.Type, spec.Seed = synthetic.Spec(target), wt, 4
 				files := [2]*gguf.File{target.File(t), headFile(t, spec)}
-				h := openHeads(t, files[0], files[1], 1)
-				s, read := h.read(1)
-				rows := h.rows(s, read)
-				got := h.run(rows, 1)
-				holdsTo(t, "heads", got, h.want(rows), share)
-				if read != nil {
-					var states [][]float64
-					var ids []int
-					for i, x := range h.states {
-						states, ids = append(states, doubles(x)), append(ids, int(h.ids[i]))
-					}
-					holdsTo(t, "what heads read", read, h.oracle.Read(states, ids), share)
-				}
+				got, read := openHeads(t, files[0], files[1], 1).holds(t, share)
 				for _, threads := range []int{1, 3, 16} {
 					many := openHeads(t, files[0], files[1], threads)
 					s, again := many.read(23)
@@ -229,6 +217,24 @@ func TestHeadsOracle(t *testing.T) {
 			})
 		}
 	}
+}
+
+// holds compares rows of the heads, and what they read, with the oracle, and returns both.
+func (h *heads) holds(t *testing.T, share float64) (got, read []Bits) {
+	t.Helper()
+	s, read := h.read(1)
+	rows := h.rows(s, read)
+	got = h.run(rows, 1)
+	holdsTo(t, "heads", got, h.want(rows), share)
+	if read != nil {
+		var states [][]float64
+		var ids []int
+		for i, x := range h.states {
+			states, ids = append(states, doubles(x)), append(ids, int(h.ids[i]))
+		}
+		holdsTo(t, "what heads read", read, h.oracle.Read(states, ids), share)
+	}
+	return got, read
 }
 
 // TestHydraIsMedusa: heads of Hydra whose weights for embeddings are zero, and pass the state on, are Medusa's.
@@ -335,6 +341,7 @@ func TestBadHeads(t *testing.T) {
 		"some pairs":        {synthetic.Module{Family: "chimera", Own: true}, "", gguf.Value{}, "blk.1.output.weight", "2 of 3 heads have an output"},
 		"no trigram":        {synthetic.Module{Family: "chimera"}, "", gguf.Value{}, "trigram.out.weight", "trigram.out.weight"},
 		"many pairs":        {synthetic.Module{Family: "chimera"}, "chimera.block_count", gguf.Of(uint32(1 << 30)), "", "chimera.block_count"},
+		"usual places":      {synthetic.Module{Family: "eagle3"}, "", gguf.Value{}, "", "eagle3.taps is missing, and the usual places of the target's stream, [2 1 0] of 3 layers, are not distinct"},
 		"heads of no width": {synthetic.Module{Family: "clover"}, "clover.cell.head_count", gguf.Of(uint32(7)), "", "7 heads of cells do not divide"},
 	} {
 		t.Run(name, func(t *testing.T) {

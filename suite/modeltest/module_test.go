@@ -22,28 +22,33 @@ import (
 type moduleCase struct {
 	target Spec
 	module synthetic.Module // Family "": the predictor
+	sums   bool             // the predictor adds what it reads, without a matrix
+	which  int              // of three predictors; 0: there is one
 }
 
 var someTokens = []int32{0, 3, 4, 9, 10, 11, 20, 33, 47}
 
 var moduleCases = map[string]moduleCase{
-	"eagle":                       {Spec{Arch: "llama"}, synthetic.Module{Family: "eagle"}},
-	"eagle, scales and a softcap": {Spec{Arch: "gemma2"}, synthetic.Module{Family: "eagle"}},
-	"eagle3":                      {Spec{Arch: "llama", Layers: 8}, synthetic.Module{Family: "eagle3"}},
-	"eagle3, a head of its own":   {Spec{Arch: "llama", Layers: 8}, synthetic.Module{Family: "eagle3", Own: true}},
-	"eagle3, some tokens":         {Spec{Arch: "llama", Layers: 4}, synthetic.Module{Family: "eagle3", Own: true, Vocabulary: someTokens, Taps: []int32{4, 1, 2}}},
-	"fspad":                       {Spec{Arch: "llama"}, synthetic.Module{Family: "fspad"}},
-	"fspad, scales and a softcap": {Spec{Arch: "gemma2"}, synthetic.Module{Family: "fspad"}},
-	"fspad, a head of its own":    {Spec{Arch: "llama"}, synthetic.Module{Family: "fspad", Own: true}},
-	"peagle":                      {Spec{Arch: "llama", Layers: 8}, synthetic.Module{Family: "peagle"}},
-	"peagle, three layers":        {Spec{Arch: "llama", Layers: 4}, synthetic.Module{Family: "peagle", Blocks: 3, Own: true, Taps: []int32{1, 2, 3}}},
-	"peagle, some tokens":         {Spec{Arch: "gemma2", Layers: 4}, synthetic.Module{Family: "peagle", Blocks: 2, Own: true, Vocabulary: someTokens, Taps: []int32{4, 1, 2}}},
-	"kangaroo":                    {Spec{Arch: "llama", Layers: 4}, synthetic.Module{Family: "kangaroo", Exit: 2}},
-	"predictor, deepseek2":        {predicting["deepseek2"], synthetic.Module{}},
-	"predictor, mimo2":            {predicting["mimo2"], synthetic.Module{}},
-	"predictor, qwen35":           {predicting["qwen35"], synthetic.Module{}},
-	"predictor, qwen35moe":        {predicting["qwen35moe"], synthetic.Module{}},
-	"predictor, step35":           {predicting["step35"], synthetic.Module{}},
+	"eagle":                       {target: Spec{Arch: "llama"}, module: synthetic.Module{Family: "eagle"}},
+	"eagle, scales and a softcap": {target: Spec{Arch: "gemma2"}, module: synthetic.Module{Family: "eagle"}},
+	"eagle3":                      {target: Spec{Arch: "llama", Layers: 8}, module: synthetic.Module{Family: "eagle3"}},
+	"eagle3, a head of its own":   {target: Spec{Arch: "llama", Layers: 8}, module: synthetic.Module{Family: "eagle3", Own: true}},
+	"eagle3, some tokens":         {target: Spec{Arch: "llama", Layers: 4}, module: synthetic.Module{Family: "eagle3", Own: true, Vocabulary: someTokens, Taps: []int32{4, 1, 2}}},
+	"fspad":                       {target: Spec{Arch: "llama"}, module: synthetic.Module{Family: "fspad"}},
+	"fspad, scales and a softcap": {target: Spec{Arch: "gemma2"}, module: synthetic.Module{Family: "fspad"}},
+	"fspad, a head of its own":    {target: Spec{Arch: "llama"}, module: synthetic.Module{Family: "fspad", Own: true}},
+	"peagle":                      {target: Spec{Arch: "llama", Layers: 8}, module: synthetic.Module{Family: "peagle"}},
+	"peagle, three layers":        {target: Spec{Arch: "llama", Layers: 4}, module: synthetic.Module{Family: "peagle", Blocks: 3, Own: true, Taps: []int32{1, 2, 3}}},
+	"peagle, some tokens":         {target: Spec{Arch: "gemma2", Layers: 4}, module: synthetic.Module{Family: "peagle", Blocks: 2, Own: true, Vocabulary: someTokens, Taps: []int32{4, 1, 2}}},
+	"kangaroo":                    {target: Spec{Arch: "llama", Layers: 4}, module: synthetic.Module{Family: "kangaroo", Exit: 2}},
+	"predictor, deepseek2":        {target: predicting["deepseek2"]},
+	"predictor, mimo2":            {target: predicting["mimo2"]},
+	"predictor, mimo2, the last":  {target: Spec{Arch: "mimo2", Layers: 5, ValueSize: 24}, which: 2},
+	"predictor, step35, a second": {target: Spec{Arch: "step35", Layers: 5}, which: 1},
+	"predictor, qwen35":           {target: predicting["qwen35"]},
+	"predictor, qwen35moe":        {target: predicting["qwen35moe"]},
+	"predictor, step35":           {target: predicting["step35"]},
+	"predictor, qwen35, sums":     {target: predicting["qwen35"], sums: true},
 }
 
 // moduleUnderTest is a target and its module, with the files of both; the module's is nil where it is the target's.
@@ -51,6 +56,7 @@ type moduleUnderTest struct {
 	target       *Runner
 	module       model.Model
 	file, ofPart *gguf.File
+	which        int
 }
 
 // open opens the target and the module with weights of a type.
@@ -59,13 +65,20 @@ func (c moduleCase) open(t *testing.T, weights tensor.Type) *moduleUnderTest {
 	c.target.Type = weights
 	u := &moduleUnderTest{file: c.target.File(t)}
 	if c.module.Family == "" {
-		u.file = withPredictor(t, u.file)
+		n := 1
+		if c.which > 0 {
+			n = 3
+		}
+		u.file, u.which = withPredictors(t, u.file, n), c.which
+		if c.sums {
+			u.file = withoutTensors(t, u.file, "nextn.eh_proj.weight")
+		}
 	}
 	u.target = New(t, u.file, Config{CacheType: tensor.F32, Context: 128})
 	var err error
 	if c.module.Family == "" {
 		var lends bool
-		if u.module, lends = model.OpenPredictor(u.target.Model, 0); !lends {
+		if u.module, lends = model.OpenPredictor(u.target.Model, c.which); !lends {
 			t.Fatal("the target lends no head")
 		}
 	} else {
@@ -184,7 +197,7 @@ func compareModule(t *testing.T, u *moduleUnderTest, weights tensor.Type) {
 	} else if o, err := oracle.New(u.file); err != nil {
 		t.Fatal(err)
 	} else {
-		want = o.Predict(pairs)
+		want = o.Predict(u.which, pairs)
 	}
 	pool := par.New(1)
 	defer pool.Close()

@@ -3,6 +3,7 @@ package modeltest
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -154,8 +155,56 @@ func TestNoPredictor(t *testing.T) {
 	}
 }
 
+// TestPartOfPredictor opens files that lack tensors of a predictor's layer: it is left out by name, and the model has the logits that it has without it. A file that
+// lacks what makes the layer a predictor's, or has a tensor of another shape, is refused.
+func TestPartOfPredictor(t *testing.T) {
+	file := withPredictor(t, predicting["qwen35"].File(t))
+	config := Config{CacheType: tensor.F32, Context: 64}
+	whole := New(t, file, config)
+	ids := randomIDs(rand.New(rand.NewPCG(1, 2)), 12, whole.Model.Info().Vocabulary)
+	for _, name := range []string{"ffn_up.weight", "attn_q.weight", "nextn.hnorm.weight"} {
+		part := New(t, withoutTensors(t, file, name, "nextn.eh_proj.weight"), config)
+		info := part.Model.Info()
+		want := fmt.Sprintf("the predictor of layer %d: tensor \"blk.%d.%s\" is missing", len(info.Layers), len(info.Layers), name)
+		if len(info.Predictors) != 0 || info.LeftOut != want {
+			t.Errorf("without %s there are %d predictors, and %q is left out; want %q", name, len(info.Predictors), info.LeftOut, want)
+		}
+		if err := Equal("logits without "+name, part.Plain(ids), whole.Plain(ids)); err != nil {
+			t.Error(err)
+		}
+	}
+	pool := par.New(1)
+	defer pool.Close()
+	narrow := written(t, file.Metadata, slices.Clone(file.Tensors))
+	for i, v := range narrow.Tensors {
+		if strings.HasSuffix(v.Name, "nextn.hnorm.weight") {
+			narrow.Tensors[i].Shape = []int{v.Shape[0] / 2}
+		}
+	}
+	for what, f := range map[string]*gguf.File{`enorm.weight" is missing`: withoutTensors(t, file, "nextn.enorm.weight"), `hnorm.weight" has shape`: narrow} {
+		if _, err := model.Open(f, pool, model.Options{}); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("%v; want an error with %s", err, what)
+		}
+	}
+}
+
+// withoutTensors returns the model of a file without the tensors of the last layer of some names.
+func withoutTensors(t *testing.T, file *gguf.File, names ...string) *gguf.File {
+	arch, _, _ := file.String("general.architecture")
+	layers, _, _ := file.Uint(arch + ".block_count")
+	prefix := fmt.Sprintf("blk.%d.", layers-1)
+	tensors := slices.DeleteFunc(slices.Clone(file.Tensors), func(v tensor.View) bool {
+		rest, ok := strings.CutPrefix(v.Name, prefix)
+		return ok && slices.Contains(names, rest)
+	})
+	return written(t, file.Metadata, tensors)
+}
+
 // withPredictor returns the model of a file whose last layer is a predictor's, with the other tensors of one.
-func withPredictor(t *testing.T, file *gguf.File) *gguf.File {
+func withPredictor(t *testing.T, file *gguf.File) *gguf.File { return withPredictors(t, file, 1) }
+
+// withPredictors is withPredictor of the last n layers.
+func withPredictors(t *testing.T, file *gguf.File, n int) *gguf.File {
 	arch, _, _ := file.String("general.architecture")
 	layers, _, _ := file.Uint(arch + ".block_count")
 	width, _, _ := file.Uint(arch + ".embedding_length")
@@ -165,18 +214,20 @@ func withPredictor(t *testing.T, file *gguf.File) *gguf.File {
 			metadata = append(metadata, kv)
 		}
 	}
-	metadata = append(metadata, gguf.KV{Key: arch + ".nextn_predict_layers", Value: gguf.Of(uint32(1))})
+	metadata = append(metadata, gguf.KV{Key: arch + ".nextn_predict_layers", Value: gguf.Of(uint32(n))})
 	table, _ := file.Tensor("token_embd.weight")
 	tensors := append([]tensor.View(nil), file.Tensors...)
 	rng := rand.New(rand.NewPCG(9, 9))
-	for name, shape := range map[string][]int{
-		"enorm": {width}, "hnorm": {width}, "shared_head_norm": {width}, "eh_proj": {width, 2 * width}, "embed_tokens": {table.Shape[0], width},
-	} {
-		v := tensor.View{Name: "blk." + string('0'+rune(layers-1)) + ".nextn." + name + ".weight", Type: tensor.F32, Shape: shape}
-		for range v.Elems() {
-			v.Data = binary.LittleEndian.AppendUint32(v.Data, math.Float32bits(float32(rng.NormFloat64())))
+	for layer := layers - n; layer < layers; layer++ {
+		for name, shape := range map[string][]int{
+			"enorm": {width}, "hnorm": {width}, "shared_head_norm": {width}, "eh_proj": {width, 2 * width}, "embed_tokens": {table.Shape[0], width},
+		} {
+			v := tensor.View{Name: fmt.Sprintf("blk.%d.nextn.%s.weight", layer, name), Type: tensor.F32, Shape: shape}
+			for range v.Elems() {
+				v.Data = binary.LittleEndian.AppendUint32(v.Data, math.Float32bits(float32(rng.NormFloat64())))
+			}
+			tensors = append(tensors, v)
 		}
-		tensors = append(tensors, v)
 	}
 	return written(t, metadata, tensors)
 }

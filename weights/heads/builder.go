@@ -30,6 +30,7 @@ type builder struct {
 	width, vocab      int  // of the target; vocab 0: nothing says it
 	heads, keys, size int  // of attention
 	inner             int  // of feed-forward parts; 0: not known yet
+	mask              int  // the token of a block's rows
 	ownTable          bool // the head has embeddings of its own
 }
 

@@ -92,7 +92,7 @@ func TestRefused(t *testing.T) {
 		{"Hydra of earlier states", "hydra", set("hidden_state_offset", 2), "hidden_state_offset is 2 in config.json; grove's Hydra heads read the state after the final norm, 0"},
 		{"norm before fc", "eagle3-speculators", set("norm_before_fc", true), "norm_before_fc is true in config.json; EAGLE-3 heads with it are not supported"},
 		{"normed output", "eagle3-speculators", set("norm_output", true), "norm_output is true in config.json; EAGLE-3 heads with it are not supported"},
-		{"speculators of another kind", "eagle3-speculators", set("speculators_model_type", "eagle"), `speculators_model_type is "eagle" in config.json; eagle3 and peagle are supported`},
+		{"speculators of another kind", "eagle3-speculators", set("speculators_model_type", "eagle"), `speculators_model_type is "eagle" in config.json; eagle3, peagle, dflash, dflare and dspark are supported`},
 		{"two taps", "eagle3-speculators", set("eagle_aux_hidden_state_layer_ids", []int{1, 2}),
 			"config.json: eagle_aux_hidden_state_layer_ids is [1 2]; EAGLE-3 reads the states before 3 layers, each from 0 to 4096, no two the same"},
 		{"a tap twice", "eagle3", set("eagle_config", map[string]any{"eagle_aux_hidden_state_layer_ids": []int{1, 1, 2}}),
@@ -220,11 +220,8 @@ func TestNoDrafter(t *testing.T) {
 		name, family, layout string
 		change               func(*head)
 	}{
-		{"Clover-2", "clover", "eagle", names("clover_head_mlp.weight", "clover_norm.weight")},
-		{"DFlash", "dflash", "eagle", names("hidden_norm.weight")},
-		{"DFlash by its settings", "dflash", "kangaroo", set("dflash_config", map[string]any{"block_size": 16})},
-		{"DFlare", "dflare", "eagle", names("layer_fusion_weights", "hidden_norm.weight")},
-		{"DSpark", "dspark", "eagle", names("markov_head.markov_w1.weight", "hidden_norm.weight")},
+		{"DFlash 2", "dflash2", "eagle", names("candidate_selector.hidden_projection.weight", "hidden_norm.weight")},
+		{"DFlash 2 of speculators", "dflash2", "eagle3-speculators", set("speculators_model_type", "dflash2")},
 		{"MTP of speculators", "mtp", "eagle", set("speculators_model_type", "mtp")},
 		{"MTP", "mtp", "eagle", names("mtp.fc.weight")},
 	}
@@ -321,6 +318,7 @@ func target(t *testing.T, width, vocab, layers int) *gguf.File {
 
 // TestFits opens heads for targets that are theirs, and expects the others to be refused.
 func TestFits(t *testing.T) {
+	const named = "eagle_aux_hidden_state_layer_ids in config.json, or eagle3.taps in GGUF, must name them"
 	tests := []struct {
 		name, layout string
 		target       *gguf.File
@@ -332,7 +330,11 @@ func TestFits(t *testing.T) {
 		{"vocabulary", "eagle", target(t, 64, 81, 6), nil, "the eagle head is for a vocabulary of 80 tokens; its target has 81"},
 		{"a token beyond", "eagle3", target(t, 64, 40, 6), without("t2d", "vocab_size"), "the head drafts token 48; its target has the tokens 0 to 39"},
 		{"a tap beyond", "eagle3-speculators", target(t, 64, 80, 4), nil, "the head reads the state before layer 5; its target has 4 layers, so that 0 to 4 can be read"},
-		{"no taps and no layers", "eagle3", target(t, 64, 80, 2), nil, "the head does not say which states it reads, and its target has 2 layers; the usual ones need 3"},
+		{"no taps and no layers", "eagle3", target(t, 64, 80, 2), nil, "the head does not say which states it reads, and the usual ones, before layers 2, 1 and -1 of its target's 2, are not three: " + named},
+		{"usual taps, one twice", "eagle3", target(t, 64, 80, 4), nil, "the head does not say which states it reads, and the usual ones, before layers 2, 2 and 1 of its target's 4, are not three: " + named},
+		{"usual taps, all the same", "eagle3", target(t, 64, 80, 5), nil, "the head does not say which states it reads, and the usual ones, before layers 2, 2 and 2 of its target's 5, are not three: " + named},
+		{"usual taps, the last twice", "eagle3", target(t, 64, 80, 6), nil, "the head does not say which states it reads, and the usual ones, before layers 2, 3 and 3 of its target's 6, are not three: " + named},
+		{"usual taps", "eagle3", target(t, 64, 80, 7), nil, ""},
 		{"an exit at the end", "kangaroo", target(t, 64, 80, 2), nil, "the adapter reads the state before layer 2; its target has 2 layers, of which 1 to 1 can be it"},
 		{"a row that begins behind the last layer", "transfer", target(t, 64, 80, 3), nil, "a row of the head begins at layer 3; its target has 3 layers, so that 0 to 2 can be it"},
 		{"rows that begin at the target's layers", "transfer", target(t, 64, 80, 4), nil, ""},

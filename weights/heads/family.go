@@ -9,8 +9,7 @@ import (
 
 // refused are the families that grove knows and has no drafter for, by name.
 var refused = map[string]string{
-	"clover": "Clover-2", "dflare": "DFlare", "dflash": "DFlash", "dflash-draft": "DFlash", "dspark": "DSpark",
-	"mtp": "multi-token prediction outside a model",
+	"dflash2": "DFlash 2", "mtp": "multi-token prediction outside a model",
 }
 
 // noDrafter refuses a family, or its published layout, by name.
@@ -36,9 +35,11 @@ var marks = []mark{
 	{"specblock", "shift_proj.", nil},
 	{"specblock", "", []string{"input_layer.position_queries.weight"}},
 	{"specblock", "", []string{"input_layer.position_queries"}},
-	{"dspark", "markov_head.", nil},
 	{"peagle", "", []string{"mask_hidden"}},
-	{"dflare", "", []string{"layer_fusion_weights"}},
+	{"dflash2", "candidate_selector.", nil},
+	{"dflash", "markov_head.", nil},
+	{"dflash", "", []string{"layer_fusion_weights"}},
+	{"dflash", "", []string{"fusion_weights", "layers.0.self_attn.q_norm.weight"}},
 	{"dflash", "", []string{"fc.weight", "hidden_norm.weight"}},
 	{"mtp", "mtp.", nil},
 	{"mtp", "mtp_layers.", nil},
@@ -50,7 +51,7 @@ var marks = []mark{
 
 // speculators are the families by the key speculators_model_type.
 var speculators = map[string]string{
-	"eagle3": "eagle3", "peagle": "peagle", "dflash": "dflash", "dspark": "dspark", "mtp": "mtp",
+	"eagle3": "eagle3", "peagle": "peagle", "dflash": "dflash", "dflash2": "dflash2", "dflare": "dflash", "dspark": "dflash", "mtp": "mtp",
 }
 
 // family recognises the family, and refuses one that has no drafter. The settings count before the names, and the names before the shapes.
@@ -77,7 +78,7 @@ func (b *builder) family() string {
 func (b *builder) recognise() string {
 	if kind := b.Config.TextOr("speculators_model_type", ""); kind != "" {
 		if speculators[kind] == "" {
-			b.Fail("speculators_model_type is %.40q in config.json; eagle3 and peagle are supported", kind)
+			b.Fail("speculators_model_type is %.40q in config.json; eagle3, peagle, dflash, dflare and dspark are supported", kind)
 		}
 		return speculators[kind]
 	}

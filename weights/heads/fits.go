@@ -63,8 +63,11 @@ func fitsLayers(head *gguf.File, family string, layers int, h counts) error {
 	switch {
 	case err != nil:
 		return err
-	case (family == "eagle3" || family == "peagle") && !ok && layers < 3:
-		return fmt.Errorf("the head does not say which states it reads, and its target has %d layers; the usual ones need 3", layers)
+	case (family == "eagle3" || family == "peagle") && !ok:
+		if a, b, c := 2, layers/2, layers-3; a == b || b == c || a == c || b < 1 || c < 1 {
+			return fmt.Errorf("the head does not say which states it reads, and the usual ones, before layers %d, %d and %d of its target's %d, are not three: "+
+				"eagle_aux_hidden_state_layer_ids in config.json, or %s.taps in GGUF, must name them", a, b, c, layers, family)
+		}
 	}
 	for _, tap := range taps {
 		if tap < 0 || tap > layers {

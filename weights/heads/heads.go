@@ -20,10 +20,10 @@ import (
 )
 
 // presented are the families that can be read, and how each presents its tensors.
-var presented = map[string]func(*builder){"chimera": chimera, "medusa": medusa, "hydra": hydra, "eagle": eagle, "eagle3": eagle3, "falcon-draft": falcon, "kangaroo": kangaroo, "ppd": ppd, "transfer": transfer}
+var presented = map[string]func(*builder){"chimera": chimera, "clover": clover, "dflash": dflash, "medusa": medusa, "hydra": hydra, "eagle": eagle, "eagle3": eagle3, "falcon-draft": falcon, "kangaroo": kangaroo, "ppd": ppd, "transfer": transfer}
 
 // native are families that grove drafts with from files of GGUF, and whose published layouts it does not read.
-var native = map[string]bool{"clover": true, "dflash": true, "dflash-draft": true}
+var native = map[string]bool{"dflash-draft": true}
 
 // Families returns the names of the families, which are architectures of GGUF, sorted.
 func Families() []string { return slices.Sorted(maps.Keys(presented)) }

@@ -114,6 +114,42 @@ var layouts = []struct {
 		blk.0.attn_v.weight=layers.0.self_attn.v_proj.weight blk.0.attn_output.weight=layers.0.self_attn.o_proj.weight output_norm.weight=norm.weight`, 0},
 	{"ppd", "ppd", []string{"ppd.block_count 3"}, `prompt.weight=prompt_embeddings`, 0},
 	{"transfer", "transfer", []string{"transfer.block_count 2", "transfer.layers [1 3]"}, `blk.0.transfer.weight=transfer.0.weight blk.1.transfer.weight=transfer.1.weight`, 0},
+	{"clover", "clover", append(attention("clover", true), "clover.block_count 2"), `
+		mix.attn_norm.weight=clover_head_mlp_rnn.input_layernorm.weight mix.attn_q.*=clover_head_mlp_rnn.q.* mix.attn_k.*=clover_head_mlp_rnn.k.* mix.attn_v.*=clover_head_mlp_rnn.v.*
+		cell.attn_norm.weight=clover_head_mlp_rnn2.input_layernorm.weight cell.attn_q.*=clover_head_mlp_rnn2.q.* cell.attn_k.*=clover_head_mlp_rnn2.k.* cell.attn_v.*=clover_head_mlp_rnn2.v.*
+		output_norm.weight=clover_norm.weight head_norm.weight=clover_head_norm.weight first.*=clover_head_mlp.* next.*=clover_head_mlp2.* token_embd.weight=clover_embed_tokens.weight` + layerTensors("attn_norm=input_layernorm"), 1},
+	{"dflash", "dflash", blockKeys(false, ""), blockTensors(""), 0},
+	{"dflash-speculators", "dflash", blockKeys(true, "false"), blockTensors("output.weight=lm_head.weight"), 0},
+	{"dspark", "dflash", blockKeys(false, ""), blockTensors("markov_w1.weight=markov_head.markov_w1.weight markov_w2.weight=markov_head.markov_w2.weight conf_proj.*=confidence_head.proj.*"), 0},
+	{"dspark-speculators", "dflash", blockKeys(true, "true"), blockTensors(`output.weight=lm_head.weight
+		markov_w1.weight=markov_head.markov_w1.weight markov_w2.weight=markov_head.markov_w2.weight conf_proj.*=confidence_head.proj.*`), 0},
+}
+
+// layerTensors are those of two layers of Llama's kind, with these norms.
+func layerTensors(norms string) (list string) {
+	for _, i := range []string{"0", "1"} {
+		for pair := range strings.FieldsSeq(norms + ` ffn_norm=post_attention_layernorm attn_q=self_attn.q_proj attn_k=self_attn.k_proj attn_v=self_attn.v_proj attn_output=self_attn.o_proj
+			ffn_gate=mlp.gate_proj ffn_up=mlp.up_proj ffn_down=mlp.down_proj`) {
+			to, from, _ := strings.Cut(pair, "=")
+			list += " blk." + i + "." + to + ".weight=layers." + i + "." + from + ".weight"
+		}
+	}
+	return list
+}
+
+// blockKeys are those of a head of DFlash's kind; anchor is its key sample_from_anchor.
+func blockKeys(speculators bool, anchor string) []string {
+	keys := append(attention("dflash", true), "dflash.block_count 2", "dflash.block_size 6", "dflash.mask_token_id 79", "dflash.taps [1 2 3]", "dflash.attention.causal false")
+	if speculators {
+		keys = append(keys, "dflash.sample_from_anchor "+anchor, "dflash.draft_vocabulary "+draft, "dflash.context_length 4096")
+	}
+	return keys
+}
+
+// blockTensors are those of a head of DFlash's kind, with these further ones.
+func blockTensors(more string) string {
+	return "fc.weight=fc.weight hidden_norm.weight=hidden_norm.weight output_norm.weight=norm.weight " + more +
+		layerTensors("attn_norm=input_layernorm attn_q_norm=self_attn.q_norm attn_k_norm=self_attn.k_norm")
 }
 
 // draft is the draft vocabulary of the small heads of EAGLE-3.

@@ -1,7 +1,10 @@
 package heads
 
 import (
+	"slices"
+
 	"grove/weights/hf/folder"
+	"grove/weights/safetensors"
 	"grove/weights/tensor"
 )
 
@@ -54,22 +57,68 @@ func (b *builder) layer(l layer) {
 	if l.norm {
 		b.take(to("attn_norm.weight"), from("input_layernorm.weight"), b.width)
 	}
-	q, kv := b.heads*b.size, b.keys*b.size
-	for _, m := range []struct {
-		to, from string
-		out, in  int
-	}{
-		{"attn_q", "self_attn.q_proj", q, l.inputs}, {"attn_k", "self_attn.k_proj", kv, l.inputs},
-		{"attn_v", "self_attn.v_proj", kv, l.inputs}, {"attn_output", "self_attn.o_proj", b.width, q},
-	} {
-		b.take(to(m.to+".weight"), from(m.from+".weight"), m.out, m.in)
-		b.takeIf(to(m.to+".bias"), from(m.from+".bias"), m.out)
-	}
+	b.projections(l)
+	b.take(to("attn_output.weight"), from("self_attn.o_proj.weight"), b.width, b.heads*b.size)
+	b.takeIf(to("attn_output.bias"), from("self_attn.o_proj.bias"), b.width)
 	b.takeIf(to("attn_q_norm.weight"), from("self_attn.q_norm.weight"), b.size)
 	b.takeIf(to("attn_k_norm.weight"), from("self_attn.k_norm.weight"), b.size)
 	if l.mlp {
 		b.feedForward(l)
 	}
+}
+
+// projections adds what makes a layer's queries, keys and values: a matrix each, or one whose rows are theirs in this order.
+func (b *builder) projections(l layer) {
+	const fused = "self_attn.qkv_proj"
+	parts := []part{{l.to + "attn_q", b.heads * b.size}, {l.to + "attn_k", b.keys * b.size}, {l.to + "attn_v", b.keys * b.size}}
+	if _, ok := b.Weights.Tensor(l.from + fused + ".weight"); ok {
+		b.split(l.from+fused+".weight", ".weight", parts, l.inputs)
+		if _, ok := b.Weights.Tensor(l.from + fused + ".bias"); ok {
+			b.split(l.from+fused+".bias", ".bias", parts)
+		}
+		return
+	}
+	for i, from := range []string{"q", "k", "v"} {
+		from = l.from + "self_attn." + from + "_proj"
+		b.take(parts[i].to+".weight", from+".weight", parts[i].rows, l.inputs)
+		b.takeIf(parts[i].to+".bias", from+".bias", parts[i].rows)
+	}
+}
+
+// part is some rows of a tensor, which become one of their own.
+type part struct {
+	to   string
+	rows int
+}
+
+// split adds the parts of a tensor of the file, whose rows have a shape.
+func (b *builder) split(from, kind string, parts []part, row ...int) {
+	t, _ := b.Weights.Tensor(from)
+	b.used[from] = true
+	shape := append([]int{0}, row...)
+	for _, p := range parts {
+		shape[0] += p.rows
+	}
+	if _, float := safetensors.FloatTypes[t.Type]; !float || !slices.Equal(t.Shape, shape) {
+		b.Fail("%s: type is %s and shape %v; it must be F32, F16 or BF16 and %v, the queries', keys' and values' rows", tensor.Label(from), t.Type, t.Shape, shape)
+		return
+	}
+	size, at := len(t.Data)/shape[0], 0
+	for _, p := range parts {
+		rows := t
+		rows.Shape, rows.Data = append([]int{p.rows}, row...), t.Data[at*size:(at+p.rows)*size]
+		b.Add(p.to+kind, folder.TypeOf(p.to+kind, t), rows.Shape, func(dst []byte) { fill(dst, p.to+kind, rows) })
+		at += p.rows
+	}
+}
+
+// fill writes a tensor as its type in a file of GGUF.
+func fill(dst []byte, to string, t safetensors.Tensor) {
+	if folder.TypeOf(to, t) == safetensors.FloatTypes[t.Type] {
+		copy(dst, t.Data)
+		return
+	}
+	folder.ToF32(dst, t, 0)
 }
 
 // feedForward adds the feed-forward part of a layer: its width is that of the first layer's matrix.

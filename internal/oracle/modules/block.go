@@ -1,6 +1,7 @@
 package modules
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -51,7 +52,11 @@ func (m *Module) Block(features [][]float64, ids []int) (states, logits [][]floa
 
 // context returns what a layer's keys and values of a feature are made of.
 func (m *Module) context(l int, feature []float64, eps float64) []float64 {
-	norm := m.own.Tensor("hidden_norm.weight")
+	name := "hidden_norm.weight"
+	if !m.own.Has("%s", name) {
+		name = fmt.Sprintf("blk.%d.hidden_norm.weight", l)
+	}
+	norm := m.own.Tensor("%s", name)
 	if !m.own.Has("fusion.weight") {
 		return oracle.RMSNorm(m.own.Tensor("fc.weight").Mul(feature), norm, eps)
 	}

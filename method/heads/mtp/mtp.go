@@ -1,8 +1,8 @@
 // Package mtp drafts with the module of the model's own file that predicts the token behind the next one (multi-token prediction, DeepSeek-AI 2024; Gloeckle et
 // al. 2024).
 //
-// Files of DeepSeek 3, GLM 4.5, Qwen 3.5, MiMo, Step 3.5 and others have such a module, so no other file is needed. The same module drafts at each depth: it reads the
-// target's final state behind the text, and its own state behind a draft.
+// Files of DeepSeek 3, GLM 4.5, Qwen 3.5, MiMo, Step 3.5 and others have such a module, so no other file is needed. One module drafts at each depth: it reads the
+// target's final state behind the text, and its own state behind a draft. Of several, the first drafts the first token, the second the next one, and the last all further ones.
 package mtp
 
 import (
@@ -30,5 +30,5 @@ type mtp struct {
 
 // NewDrafter implements [method.Method].
 func (m mtp) NewDrafter(method.Trunk) (method.Drafter, error) {
-	return module.NewDrafter(shape, module.NewSource(m.module, m.vocabulary), m.module, m.vocabulary), nil
+	return module.NewDrafter(shape, module.NewPredictors(m.module, m.vocabulary), m.module, m.vocabulary), nil
 }
