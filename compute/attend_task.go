@@ -212,9 +212,12 @@ func (t *attendTask) span(a int) (low, high int) {
 	if t.cross {
 		return 0, t.x.Cache.SourceLen(row.Seq)
 	}
-	end := int(row.Index) + 1
+	end := 0 // behind the last key: rows of a block lie ahead, and a row may have skipped the layer whose keys it reads
 	if runs := t.runsOf(a); len(runs) > 0 {
-		end = max(end, int(runs[len(runs)-1].Index+runs[len(runs)-1].N)) // rows of a block lie ahead
+		end = int(runs[len(runs)-1].Index + runs[len(runs)-1].N)
+	} else {
+		blocks := t.blocksOf(row.Seq)
+		end = min(int(row.Index)+1, blocks.Len())
 	}
 	return t.layer.Keeps.Span(int(row.Index), end)
 }
