@@ -7,7 +7,6 @@ type Backoff struct {
 	worth  float64 // tokens a round, averaged
 	rounds int     // that it was judged by
 	probe  pause   // rounds until it is asked again although it is not worth it
-	lost   float64 // tokens that it cost, more than it brought
 	read   bool    // the text's prompt
 	again  bool    // it has just read that, or was worth it after all: what it is worth now is to be seen
 
@@ -17,11 +16,11 @@ type Backoff struct {
 }
 
 const (
-	worthRate   = 1.0 / 8
-	firstRounds = 3 // in which it is always asked
-	leastWait   = 32
-	mostWait    = 512
-	lostRounds  = 64 // rounds without it for each token that was lost: trials cost one token of 64 at most
+	worthRate    = 1.0 / 8
+	firstRounds  = 3 // in which it is always asked
+	leastWait    = 32
+	mostWait     = 512
+	promptRounds = 64 // without it for each token but one that reading a prompt costs: little more than one token of 64
 )
 
 // Begin notes that a text begins, whose prompt the drafter has yet to read.
@@ -47,11 +46,7 @@ func (d *Backoff) Due(gain float64) bool {
 		d.again = false
 		return true
 	}
-	if !d.probe.over(leastWait, mostWait) {
-		return false
-	}
-	d.lost = 0
-	return true
+	return d.probe.over(leastWait, mostWait)
 }
 
 // paysPrompt reports whether the drafter has read the prompt, or brings more in the rounds that are expected than reading costs.
@@ -61,10 +56,10 @@ func (d *Backoff) paysPrompt() bool {
 
 // Observe learns what asking was worth. What the first round of a text is worth, which reads the prompt, is the cost of that.
 func (d *Backoff) Observe(worth float64) {
-	d.lost = max(0, d.lost-worth)
-	defer func() { d.probe.left = max(d.probe.left, int(min(lostRounds*d.lost, 1e6))) }()
 	if !d.read {
-		d.read, d.again, d.prompt = true, true, approach(d.prompt, max(0, -worth))
+		cost := max(0, -worth)
+		d.read, d.again, d.prompt = true, true, approach(d.prompt, cost)
+		d.probe.left = max(d.probe.left, int(min(promptRounds*(cost-1), 1e6)))
 		return
 	}
 	if d.rounds++; d.rounds == 1 {

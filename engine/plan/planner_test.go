@@ -128,7 +128,7 @@ func TestTurn(t *testing.T) {
 	}{
 		{"it is not worth it", 0, -1, 20, 4, 22, 0, 0},
 		{"nor for long", 0, -1, 2000, 100, 2000, 0, 0},
-		{"prompts cost much", 20, -1, 2000, 20, 120, 0, 0},
+		{"prompts cost much", 20, -1, 2000, 20, 140, 0, 0},
 		{"it begins to pay", 5, 2, 200, 100 * length, 200 * length, -1, 20},
 		{"it pays from the beginning", 5, 2, 20, 20 * length, 20 * length, 0, 0},
 		{"prompts cost more than texts bring", 100, 2, 200, 4, 10 * length, 0, 0},
