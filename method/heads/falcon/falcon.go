@@ -17,7 +17,7 @@ var shape = grow.Shape{Ranks: []int{4}, Beam: 4, Depth: 6}
 func init() {
 	method.Register(method.Info{
 		Name: "falcon", Paper: "Falcon: blocks of states of several places on, 2025", Kind: method.KindHeads, Grade: method.Exact, RunsRows: true,
-		NotAuto: "it was not measured beside eagle2",
+		NotAuto: "eagle2 drafts more behind the same text",
 		Needs:   "heads of the family falcon (--heads)", CheckNeeds: method.MeetsModule("falcon"),
 		Open: func(e method.Env) (method.Method, error) { return falcon{e.Module("falcon"), e.Vocabulary}, nil },
 	})
