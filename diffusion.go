@@ -49,6 +49,15 @@ type CacheInfo = diffuse.CacheInfo
 // DiffusionCaches returns the caches that there are.
 func DiffusionCaches() []CacheInfo { return diffuse.Caches }
 
+// CheckDiffusion returns an [*OptionError] where settings are none for any canvas: a policy, a cache or another name that there is not.
+func CheckDiffusion(d Diffusion) error {
+	s := diffuse.Settings{Length: diffuse.MostLength, Policy: d.Policy, Cache: d.Cache, Blocks: d.Blocks, Delimiters: []token.ID{0}, Early: d.Early}
+	if err := s.Check(); err != nil {
+		return &OptionError{Err: fmt.Errorf("grove: %w", err)}
+	}
+	return nil
+}
+
 // usualCanvas is the tokens of a canvas where the request names none.
 const usualCanvas = 128
 

@@ -142,12 +142,20 @@ func goodValue(f *kong.Flag) string {
 		return "typical"
 	case "GROVE_ADDR":
 		return "127.0.0.1:9"
+	case "GROVE_BLOCKS":
+		return "adaptive"
 	case "GROVE_CACHE_TYPE":
 		return "q8_0"
+	case "GROVE_CANVAS_CACHE":
+		return "dual"
+	case "GROVE_EARLY":
+		return "prophet"
 	case "GROVE_METHOD":
 		return "sam"
 	case "GROVE_METRICS":
 		return "vllm"
+	case "GROVE_POLICY":
+		return "factor"
 	case "GROVE_POOLING":
 		return "mean"
 	case "GROVE_SAMPLING_ORDER":
