@@ -28,20 +28,10 @@ type Diffusion struct {
 }
 
 // PolicyInfo describes a policy of [Diffusion].
-type PolicyInfo struct {
-	Name    string `json:"name"`
-	Paper   string `json:"paper"`
-	Options string `json:"options"` // name=default
-}
+type PolicyInfo = diffuse.Info
 
 // DiffusionPolicies returns the policies that there are.
-func DiffusionPolicies() []PolicyInfo {
-	var all []PolicyInfo
-	for _, i := range diffuse.Policies() {
-		all = append(all, PolicyInfo{i.Name, i.Paper, i.Options})
-	}
-	return all
-}
+func DiffusionPolicies() []PolicyInfo { return diffuse.Policies() }
 
 // CacheInfo describes a cache of [Diffusion].
 type CacheInfo = diffuse.CacheInfo

@@ -40,10 +40,10 @@ type Policy interface {
 
 // Info describes a policy.
 type Info struct {
-	Name    string
-	Paper   string
-	Options string // name=default, with commas between
-	Open    func(o *Options) Policy
+	Name    string                  `json:"name"`
+	Paper   string                  `json:"paper"`
+	Options string                  `json:"options"` // name=default, with commas between
+	Open    func(o *Options) Policy `json:"-"`
 }
 
 // stateless is what policies without a state have in common: they begin nothing and revise nothing.
