@@ -8,6 +8,7 @@ try:
     import test_heads
 except ImportError:
     torch = None
+no_grad = torch.no_grad() if torch else lambda f: f
 
 
 def norm(x, w, eps):
@@ -65,7 +66,7 @@ class TestDFlash(test_heads.TestHeads if torch else unittest.TestCase):
                 p.copy_(torch.randn(p.shape) * 0.3 + (p.dim() == 1))
         return net.eval(), states.batch(range(2), self.target)
 
-    @torch.no_grad()
+    @no_grad
     def test_slowly(self):
         for kind in ("dflash", "dspark"):
             net, b = self.net(kind)
@@ -75,7 +76,7 @@ class TestDFlash(test_heads.TestHeads if torch else unittest.TestCase):
                 want = slowly(net, t, b, text, anchor)
                 self.assertTrue(torch.allclose(got[text, anchor], want, atol=1e-4), (kind, text, anchor))
 
-    @torch.no_grad()
+    @no_grad
     def test_depths(self):
         """Depth k is row k+1 of DFlash's block and row k of DSpark's, whose logits have a product of the token before."""
         for kind, first in (("dflash", 1), ("dspark", 0)):

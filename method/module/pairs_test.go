@@ -26,7 +26,6 @@ type paired struct {
 	ids    []token.ID
 	told   int
 	blocks [][]token.ID // of the rows of blocks that ran: the tokens of each
-	passes []int        // rows of each pass with a block
 }
 
 const pairTokens = 1000
