@@ -8,6 +8,7 @@ import (
 	"grove/engine/step"
 	"grove/forest"
 	"grove/method"
+	"grove/text/token"
 )
 
 // grow is the job that runs rows for a drafter, on a sequence of its own or on the text's own trunk. The rows live on. It is the
@@ -133,9 +134,13 @@ type grown struct{ e *Engine }
 // Size implements [method.Model].
 func (g grown) Size() method.Size {
 	e, info := g.e, g.e.steps.Model.Info()
+	var canvas *method.Canvas
+	if d := info.Diffusion; d != nil && d.Mask != token.None {
+		canvas = &method.Canvas{Mask: d.Mask, Shift: d.Shift}
+	}
 	return method.Size{
 		Vocabulary: e.vocab, Layers: e.steps.Cache.Forest.Layers(), Width: info.Width, Context: e.Context(), Rows: e.steps.Chunk, Live: e.limits.Drafts,
-		AttentionShare: info.AttentionShare,
+		AttentionShare: info.AttentionShare, Canvas: canvas,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"grove/compute"
 	"grove/forest"
+	"grove/text/token"
 )
 
 // Model is a model whose rows a method may run. It is safe for concurrent use. The steps that it runs are shared with
@@ -27,6 +28,14 @@ type Size struct {
 
 	// AttentionShare is about how much of a layer's weights its attention part has, where rows may skip parts of layers; 0: they run layers as a whole.
 	AttentionShare float64
+
+	Canvas *Canvas // of a model of masked diffusion, whose rows see each other; nil: it gives the next token's logits
+}
+
+// Canvas describes a model of masked diffusion for drafters.
+type Canvas struct {
+	Mask  token.ID
+	Shift bool // a row gives the token behind its own place
 }
 
 // MostLive returns how many rows may hang from a trunk.

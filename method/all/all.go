@@ -19,6 +19,7 @@ import (
 	_ "grove/method/logits/lookahead"
 	_ "grove/method/logits/recycle"
 	_ "grove/method/logits/sjd"
+	_ "grove/method/model/deer"
 	_ "grove/method/model/draft"
 	_ "grove/method/model/far"
 	_ "grove/method/model/kseq"

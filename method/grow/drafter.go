@@ -31,6 +31,8 @@ func MeetsDraft(e method.Env, draws bool) error {
 	switch {
 	case e.Draft == nil:
 		return method.ErrNeeds
+	case e.Draft.Size().Canvas != nil:
+		return fmt.Errorf("%w that gives the next token; this one is of masked diffusion, with which deer drafts", method.ErrNeeds)
 	case draws && e.VocabMap.Mapping() != method.SameVocabulary:
 		return fmt.Errorf("%w; the draft model's vocabulary is another: %v", method.ErrNeeds, e.VocabMap)
 	}

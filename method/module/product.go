@@ -35,9 +35,9 @@ type ProductDrafter struct {
 	err     error // of an update
 }
 
-// NewProduct returns a drafter with a source of a module, of so many candidates a depth and drafts at most, for the vocabulary of a target.
-func NewProduct(source Ranked, m *method.Module, ranks, drafts, vocabulary int) *ProductDrafter {
-	return &ProductDrafter{Ranked: source, wants: m.Wants(), ranks: ranks, drafts: drafts, words: vocabulary}
+// NewProduct returns a drafter with a source that wants something of the target's rows, of so many candidates a depth and drafts at most, for the vocabulary of a target.
+func NewProduct(source Ranked, wants method.Wants, ranks, drafts, vocabulary int) *ProductDrafter {
+	return &ProductDrafter{Ranked: source, wants: wants, ranks: ranks, drafts: drafts, words: vocabulary}
 }
 
 // Wants implements [method.Wanter].

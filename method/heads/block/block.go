@@ -89,5 +89,5 @@ const ranks, drafts = 4, 32 // candidates of a depth, and drafts of a tree
 // newProduct returns a drafter of a module whose rows know nothing of the drafts before them.
 func newProduct(m *block) method.Drafter {
 	s := module.NewBlock(m.module, m.rows, m.vocabulary)
-	return module.NewProduct(&s, m.module, ranks, drafts, m.vocabulary)
+	return module.NewProduct(&s, m.module.Wants(), ranks, drafts, m.vocabulary)
 }

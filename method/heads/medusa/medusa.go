@@ -51,5 +51,5 @@ type medusa struct {
 
 // NewDrafter implements [method.Method].
 func (m medusa) NewDrafter(method.Trunk) (method.Drafter, error) {
-	return module.NewProduct(module.NewHeads(m.module, m.vocabulary), m.module, grow.MaxRanks, m.drafts, m.vocabulary), nil
+	return module.NewProduct(module.NewHeads(m.module, m.vocabulary), m.module.Wants(), grow.MaxRanks, m.drafts, m.vocabulary), nil
 }

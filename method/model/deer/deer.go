@@ -1,0 +1,182 @@
+// Package deer drafts with a model of masked diffusion (DEER, 2025): behind the text stand masks, one pass gives a distribution of each, and the likeliest paths are the tree.
+//
+// The draft model knows nothing of the target but the vocabulary. Its rows all see each other, so no key of a pass serves the next one: a pass runs the text's last tokens and the masks. What it
+// gives at a mask does not know the drafts before, as that of heads does not.
+package deer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"grove/forest"
+	"grove/method"
+	"grove/method/grow"
+	"grove/method/module"
+)
+
+// ranks and drafts bound the tree: candidates of a depth, and all drafts.
+const ranks, drafts = 4, 32
+
+// options are what a user may choose. The paper drafts up to 32 tokens; on a processor, which pays for each row, less is more.
+type options struct{ masks, window int }
+
+var (
+	usual = options{masks: 8, window: 256}
+	least = options{1, 1}
+	most  = options{64, 1 << 16}
+)
+
+func init() {
+	method.Register(method.Info{
+		Name: "deer", Paper: "DEER: a diffusion model drafts in one pass, 2025", Kind: method.KindModel, Grade: method.Exact, RunsRows: true,
+		NotAuto: "no trained diffusion model was at hand",
+		Needs:   "a draft model of masked diffusion with the vocabulary (--draft)", CheckNeeds: meets, Open: opener(usual), WithOption: set, Options: usual.String(),
+	})
+}
+
+// String returns the options as a user writes them.
+func (o options) String() string { return fmt.Sprintf("masks=%d+window=%d", o.masks, o.window) }
+
+// set reads the options, with a + between them.
+func set(option string) (func(method.Env) (method.Method, error), string, error) {
+	o, given := usual, map[string]bool{}
+	for one := range strings.SplitSeq(option, "+") {
+		name, value, _ := strings.Cut(one, "=")
+		at, low, high := o.field(name), least.field(name), most.field(name)
+		n, err := strconv.Atoi(value)
+		if at == nil || err != nil || given[name] || n < *low || n > *high {
+			return nil, "", fmt.Errorf("option %q is not known; use masks=N, the tokens that a pass drafts, from 1 to %d, and window=N, the last tokens of the text that it reads, from 1 to %d, with a + between them", option, most.masks, most.window)
+		}
+		*at, given[name] = n, true
+	}
+	return opener(o), o.String(), nil
+}
+
+// field returns an option by its name; nil: there is none.
+func (o *options) field(name string) *int {
+	switch name {
+	case "masks":
+		return &o.masks
+	case "window":
+		return &o.window
+	}
+	return nil
+}
+
+func opener(o options) func(method.Env) (method.Method, error) {
+	return func(e method.Env) (method.Method, error) { return &deer{e.Draft, e.Vocabulary, o}, nil }
+}
+
+// meets checks that the draft model is one of masked diffusion, of the target's vocabulary.
+func meets(e method.Env) error {
+	switch {
+	case e.Draft == nil:
+		return method.ErrNeeds
+	case e.Draft.Size().Canvas == nil:
+		return fmt.Errorf("%w; the draft model is none of masked diffusion", method.ErrNeeds)
+	case e.VocabMap.Mapping() != method.SameVocabulary:
+		return fmt.Errorf("%w; the draft model's vocabulary is another: %v", method.ErrNeeds, e.VocabMap)
+	}
+	return nil
+}
+
+// deer is a diffusion model that drafts.
+type deer struct {
+	model      method.Model
+	vocabulary int
+	options
+}
+
+// NewDrafter implements [method.Method].
+func (m *deer) NewDrafter(method.Trunk) (method.Drafter, error) {
+	return module.NewProduct(&source{deer: m, size: m.model.Size()}, method.Wants{}, ranks, drafts, m.vocabulary), nil
+}
+
+// source runs passes over the text's end and masks. It is a [module.Ranked].
+type source struct {
+	*deer
+	size   method.Size
+	text   *method.History
+	branch method.Branch // nil: it is not open
+	rows   []method.Row
+	got    []method.Result
+	ran    method.Ran
+}
+
+// Begin implements [module.Following].
+func (s *source) Begin(h *method.History) error {
+	s.text = h
+	return nil
+}
+
+// Committed implements [module.Following]: the text says all.
+func (s *source) Committed(method.Update) error { return nil }
+
+// Most implements [module.Ranked].
+func (s *source) Most() int { return s.masks }
+
+// Depths implements [module.Ranked]. Nothing is drafted while no slot is free.
+func (s *source) Depths(ctx context.Context, depth int) (first, n int, err error) {
+	if s.branch == nil {
+		b, err := s.model.Open()
+		if errors.Is(err, method.ErrBusy) {
+			return 0, 0, nil
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+		s.branch = b
+	}
+	ids := s.text.IDs()
+	if n = min(s.masks, depth, min(s.size.Rows, s.size.Context)-1); n < 1 || len(ids) == 0 {
+		return 0, 0, nil
+	}
+	ids = ids[max(0, len(ids)-s.window, len(ids)+n-min(s.size.Rows, s.size.Context)):]
+	s.rows = s.rows[:0]
+	for i := range len(ids) + n {
+		row := forest.Row{ID: s.size.Canvas.Mask, Block: 1}
+		if i < len(ids) {
+			row.ID = ids[i]
+		}
+		s.rows = append(s.rows, method.Row{Row: row, After: i})
+	}
+	if first = len(ids); s.size.Canvas.Shift {
+		first--
+	}
+	for i := range n {
+		s.rows[first+i].Want.Logits = true
+	}
+	s.ran.Pass(s.rows, s.size, 1)
+	if s.got, err = s.branch.Grow(ctx, s.rows); err != nil {
+		return 0, 0, errors.Join(err, s.branch.Drop())
+	}
+	return first, n, s.branch.Drop()
+}
+
+// Logits implements [module.Ranked].
+func (s *source) Logits(i int) []float32 { return s.got[i].Logits[:s.vocabulary] }
+
+// Memory implements [module.Following].
+func (s *source) Memory(rows int) method.Memory { return grow.PassMemory(s.size, rows, false) }
+
+// Held implements [module.Following].
+func (s *source) Held() method.Memory {
+	if t, ok := s.branch.(interface{ HeldBytes() int }); ok {
+		return method.Memory{Logits: t.HeldBytes()}
+	}
+	return method.Memory{}
+}
+
+// Ran implements [method.Counter].
+func (s *source) Ran() method.Ran { return s.ran }
+
+// Close gives the sequence back.
+func (s *source) Close() error {
+	if s.branch == nil {
+		return nil
+	}
+	return s.branch.Close()
+}

@@ -1,0 +1,106 @@
+package deer
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"grove/forest"
+	"grove/method"
+	"grove/method/grow"
+	"grove/method/grow/growtest"
+	"grove/text/token"
+)
+
+const mask = 99
+
+// canvas is a model whose rows say how far they are behind the last token that is no mask: they draft its successors.
+func canvas(shift bool, rows int) *growtest.Model {
+	m := &growtest.Model{Dims: method.Size{Vocabulary: 100, Layers: 2, Width: 4, Context: 64, Rows: rows, Canvas: &method.Canvas{Mask: mask, Shift: shift}}}
+	m.Next = func(path []token.ID, _ forest.Row) []float32 {
+		last := len(path) - 1
+		for path[last] == mask {
+			last--
+		}
+		far := len(path) - 1 - last
+		if shift {
+			far++
+		}
+		logits := make([]float32, 100)
+		for id := range logits {
+			logits[id] = -float32(max(id-int(path[last])-far, int(path[last])+far-id))
+		}
+		return logits
+	}
+	return m
+}
+
+// best returns the first draft of each depth.
+func best(t *method.Tree) (ids []token.ID) {
+	for at, ok := method.Root, true; ok; {
+		children := t.Children(nil, at)
+		if ok = len(children) > 0; ok {
+			at = children[0]
+			ids = append(ids, t.Nodes()[at].ID)
+		}
+	}
+	return ids
+}
+
+func TestDraft(t *testing.T) {
+	for _, c := range []struct {
+		name, option string
+		shift        bool
+		rows, depth  int
+		ran, want    []token.ID
+	}{
+		{"masks behind the text", ":masks=3+window=9", false, 16, 8, []token.ID{3, 5, 7, mask, mask, mask}, []token.ID{8, 9, 10}},
+		{"a shifted head", ":masks=3+window=9", true, 16, 8, []token.ID{3, 5, 7, mask, mask, mask}, []token.ID{8, 9, 10}},
+		{"the last tokens alone", ":masks=2+window=2", false, 16, 8, []token.ID{5, 7, mask, mask}, []token.ID{8, 9}},
+		{"a short round", ":masks=4+window=9", true, 16, 1, []token.ID{3, 5, 7, mask}, []token.ID{8}},
+		{"small steps", ":masks=4+window=9", false, 5, 8, []token.ID{7, mask, mask, mask, mask}, []token.ID{8, 9, 10, 11}},
+		{"steps of one row", ":masks=4+window=9", false, 1, 8, nil, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := canvas(c.shift, c.rows)
+			x := &growtest.Text{Drafter: growtest.Drafter(t, "deer"+c.option, method.Env{Vocabulary: 100, Draft: m})}
+			x.Begin(t, 3, 5, 7)
+			if diff := cmp.Diff(c.want, best(x.Draft(t, c.depth))); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(c.ran, m.Ran); diff != "" {
+				t.Errorf("rows: %s", diff)
+			}
+		})
+	}
+}
+
+func TestNeeds(t *testing.T) {
+	info, err := method.Find("deer")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := canvas(false, 16)
+	plain.Dims.Canvas = nil
+	for want, env := range map[string]method.Env{
+		"none is given":                     {Vocabulary: 100},
+		"model is none of masked diffusion": {Vocabulary: 100, Draft: plain},
+	} {
+		if err := info.CheckNeeds(env); !errors.Is(err, method.ErrNeeds) || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+	if err := info.CheckNeeds(method.Env{Vocabulary: 100, Draft: canvas(true, 16)}); err != nil {
+		t.Error(err)
+	}
+	if err := grow.MeetsDraft(method.Env{Draft: canvas(false, 16)}, false); err == nil || !strings.Contains(err.Error(), "this one is of masked diffusion, with which deer drafts") {
+		t.Errorf("the methods of draft models: error %v", err)
+	}
+	for _, option := range []string{"masks=0", "masks=65", "window=x", "masks=2+masks=3", "depth=2", ""} {
+		if _, err := method.Find("deer:" + option); err == nil || !strings.Contains(err.Error(), "use masks=N, the tokens that a pass drafts, from 1 to 64") {
+			t.Errorf("%s: error %v", option, err)
+		}
+	}
+}
