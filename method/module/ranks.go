@@ -20,6 +20,9 @@ type Ranks struct {
 	width                  int // of a state
 	hidden                 []float64
 	largest                [rankTop]float64
+	ids                    [rankTop]int32 // of the largest
+	tuning                 *Tuning        // nil: the head stays as it is
+	lessons                []lesson       // of the round
 }
 
 // NewRanks returns the rank head of a module that has one.
@@ -40,6 +43,7 @@ func (r *Ranks) Class(state, logits []float32) int {
 		}
 		r.hidden[i] = h / (1 + math.Exp(-h))
 	}
+	r.note()
 	best, high := 0, math.Inf(-1)
 	for c := range RankClasses {
 		score := float64(r.outBias[c])
@@ -94,15 +98,15 @@ func (r *Ranks) sort(logits []float32) {
 	for i := range r.largest {
 		r.largest[i] = math.Inf(-1)
 	}
-	for _, v := range logits {
+	for id, v := range logits {
 		l := float64(v)
 		if l <= r.largest[rankTop-1] {
 			continue
 		}
 		at := rankTop - 1
 		for ; at > 0 && r.largest[at-1] < l; at-- {
-			r.largest[at] = r.largest[at-1]
+			r.largest[at], r.ids[at] = r.largest[at-1], r.ids[at-1]
 		}
-		r.largest[at] = l
+		r.largest[at], r.ids[at] = l, int32(id)
 	}
 }

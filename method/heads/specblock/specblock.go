@@ -11,17 +11,18 @@ import (
 	"strings"
 
 	"grove/method"
+	"grove/method/module"
 )
 
 const family = "specblock"
 
 // options are what a user may choose. The published ones are beam=10+blocks=2+drafts=60; on a processor, which pays for each row, less is more.
-type options struct{ beam, blocks, drafts int }
+type options struct{ beam, blocks, drafts, learn int }
 
 var (
 	usual = options{beam: 4, blocks: 2, drafts: 24}
-	least = options{1, 1, 1}
-	most  = options{10, 4, 256}
+	least = options{1, 1, 1, 0}
+	most  = options{10, 4, 256, 1}
 )
 
 func init() {
@@ -34,7 +35,7 @@ func init() {
 
 // String returns the options as a user writes them.
 func (o options) String() string {
-	return fmt.Sprintf("beam=%d+blocks=%d+drafts=%d", o.beam, o.blocks, o.drafts)
+	return fmt.Sprintf("beam=%d+blocks=%d+drafts=%d+learn=%d", o.beam, o.blocks, o.drafts, o.learn)
 }
 
 // set reads the options, with a + between them.
@@ -45,7 +46,7 @@ func set(option string) (func(method.Env) (method.Method, error), string, error)
 		at, low, high := o.field(name), least.field(name), most.field(name)
 		n, err := strconv.Atoi(value)
 		if at == nil || err != nil || given[name] || n < *low || n > *high {
-			return nil, "", fmt.Errorf("option %q is not known; use beam=N, the children of a block's first slot and the blocks of a pass, from 1 to %d, blocks=N, the passes, from 1 to %d, and drafts=N, the drafts of a tree, from 1 to %d, with a + between them", option, most.beam, most.blocks, most.drafts)
+			return nil, "", fmt.Errorf("option %q is not known; use beam=N, the children of a block's first slot and the blocks of a pass, from 1 to %d, blocks=N, the passes, from 1 to %d, drafts=N, the drafts of a tree, from 1 to %d, and learn=1, to adapt the rank head where that pays, with a + between them", option, most.beam, most.blocks, most.drafts)
 		}
 		*at, given[name] = n, true
 	}
@@ -54,19 +55,13 @@ func set(option string) (func(method.Env) (method.Method, error), string, error)
 
 // field returns an option by its name; nil: there is none.
 func (o *options) field(name string) *int {
-	switch name {
-	case "beam":
-		return &o.beam
-	case "blocks":
-		return &o.blocks
-	case "drafts":
-		return &o.drafts
-	}
-	return nil
+	return map[string]*int{"beam": &o.beam, "blocks": &o.blocks, "drafts": &o.drafts, "learn": &o.learn}[name]
 }
 
 func opener(o options) func(method.Env) (method.Method, error) {
-	return func(e method.Env) (method.Method, error) { return &specblock{e.Module(family), e.Vocabulary, o}, nil }
+	return func(e method.Env) (method.Method, error) {
+		return &specblock{e.Module(family), e.Vocabulary, module.NewTuning(e.Module(family)), o}, nil
+	}
 }
 
 // meets checks that there is a module of slots.
@@ -84,6 +79,7 @@ func meets(e method.Env) error {
 type specblock struct {
 	module     *method.Module
 	vocabulary int
+	tuning     *module.Tuning // with learn=1
 	options
 }
 

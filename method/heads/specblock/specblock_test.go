@@ -153,12 +153,37 @@ func TestNeeds(t *testing.T) {
 	if err := info.CheckNeeds(method.Env{Modules: []*method.Module{of}}); err == nil || !strings.Contains(err.Error(), "have no slots") {
 		t.Errorf("error %v", err)
 	}
-	for _, option := range []string{"beam=0", "beam=11", "blocks=5", "drafts=257", "drafts=", "beam=2+beam=3", "width=3", ""} {
+	for _, option := range []string{"beam=0", "beam=11", "blocks=5", "drafts=257", "drafts=", "beam=2+beam=3", "width=3", "learn=2", ""} {
 		if _, err := method.Find(family + ":" + option); err == nil || !strings.Contains(err.Error(), "beam=N, the children") {
 			t.Errorf("%q: error %v", option, err)
 		}
 	}
-	if i, err := method.Find(family + ":drafts=60+beam=10"); err != nil || i.Name != "specblock:beam=10+blocks=2+drafts=60" {
+	if i, err := method.Find(family + ":drafts=60+beam=10"); err != nil || i.Name != "specblock:beam=10+blocks=2+drafts=60+learn=0" {
 		t.Errorf("%q, %v", i.Name, err)
+	}
+}
+
+// TestLearn lets tokens come that a module is right about whose rank head says that it is lost: the head that learns finds that, and the trees get deeper.
+func TestLearn(t *testing.T) {
+	for option, want := range map[string]int{":blocks=1+beam=3": 1, ":blocks=1+beam=3+learn=1": 3} {
+		of, _ := scripted(3)
+		ids := []token.ID{1, 2, 3}
+		x := begin(t, of, option, ids...)
+		deepest := 0
+		for range 100 {
+			tree := x.Draft(t, 9)
+			for at := range tree.Nodes() {
+				deepest = max(deepest, tree.DepthOf(at))
+			}
+			from := len(ids)
+			for range 3 {
+				ids = append(ids, (ids[len(ids)-1]+1)%words)
+			}
+			x.History.Extend(ids)
+			x.Drafter.Committed(method.Update{IDs: ids[from:], Before: ids[from-1], Rows: known(ids, from-1, len(ids)-1)})
+		}
+		if deepest != want {
+			t.Errorf("%s: drafts %d deep, want %d", option, deepest, want)
+		}
 	}
 }

@@ -32,6 +32,9 @@ type drafter struct {
 	best   []sample.Candidate
 	leaves []int // places of nodes
 	blocks []module.Slot
+
+	chain []token.ID // the likeliest path of the round's first block
+	rate  float64    // tokens of a second
 }
 
 // node is a draft that the tree may get.
@@ -65,7 +68,12 @@ func (d *drafter) Begin(h *method.History) (err error) {
 }
 
 // Committed implements [method.Drafter].
-func (d *drafter) Committed(r method.Update) { d.err = d.Slots.Committed(r) }
+func (d *drafter) Committed(r method.Update) {
+	if d.of.learn > 0 && len(d.chain) > 0 {
+		d.of.tuning.Learn(d.ranks, d.chain, r.IDs, d.rate)
+	}
+	d.err = d.Slots.Committed(r)
+}
 
 // Draft implements [method.Drafter].
 func (d *drafter) Draft(ctx context.Context, t *method.Tree) error {
@@ -76,9 +84,16 @@ func (d *drafter) Draft(ctx context.Context, t *method.Tree) error {
 	if !ok || err != nil {
 		return err
 	}
-	d.nodes = d.nodes[:0]
+	if d.nodes, d.chain = d.nodes[:0], d.chain[:0]; d.of.learn > 0 {
+		d.of.tuning.Begin(d.ranks)
+	}
 	if err := d.block(t, method.Root, 0, 0); err != nil {
 		return err
+	}
+	for _, n := range d.nodes {
+		if d.rate = t.Throughput; n.rank == 0 {
+			d.chain = append(d.chain, n.id)
+		}
 	}
 	for pass := 1; pass < d.of.blocks; pass++ {
 		if !d.choose(t, pass) {
