@@ -28,7 +28,7 @@ var (
 func init() {
 	method.Register(method.Info{
 		Name: family, Paper: "SpecBlock: blocks of slots, and a head that says how widely to branch, 2026", Kind: method.KindHeads, Grade: method.Exact, RunsRows: true,
-		NotAuto: "it was not measured beside eagle3",
+		NotAuto: "eagle2 drafts more behind the same text",
 		Needs:   "heads of the family " + family + " (--heads)", CheckNeeds: meets, Open: opener(usual), WithOption: set, Options: usual.String(),
 	})
 }
