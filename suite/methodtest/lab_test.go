@@ -446,6 +446,18 @@ func (l *lab) draft() method.Model {
 	return l.engineOf(l.other, engine.Config{Seqs: 4}).Model()
 }
 
+// canvas makes an engine for a draft model of masked diffusion. One of the suite's vocabulary drafts what the target prefers, first of all.
+func (l *lab) canvas() method.Model {
+	l.tb.Helper()
+	s := modeltest.Spec{Seed: 2, Arch: "dream"}
+	if n := l.other.Info().Vocabulary; n != vocabulary {
+		s.Vocab, s.Context = n, l.other.Info().Context
+		metadata, tensors := s.Parts(l.tb)
+		return l.engineOf(l.open(metadata, tensors), engine.Config{Seqs: 4}).Model()
+	}
+	return l.engineOf(l.model(s), engine.Config{Seqs: 4}).Model()
+}
+
 func (l *lab) engineOf(m model.Model, c engine.Config) *engine.Engine {
 	l.tb.Helper()
 	e, err := engine.New(m, l.pool, c)

@@ -12,7 +12,6 @@ import (
 	_ "grove/method/all" // links the methods
 	"grove/sample"
 	"grove/sample/constrain"
-	"grove/suite/modeltest"
 	"grove/text/token"
 	"grove/verify"
 )
@@ -87,7 +86,7 @@ func (s *subject) open(e *engine.Engine, eager bool) (*engine.Drafting, error) {
 	if s.info.Kind == method.KindModel {
 		env.Draft, env.Middle = s.draft(), s.engineOf(s.between, engine.Config{Seqs: 4}).Model()
 		if s.info.Name == "deer" {
-			env.Draft = s.engineOf(s.model(modeltest.Spec{Seed: 2, Arch: "dream"}), engine.Config{Seqs: 4}).Model()
+			env.Draft = s.canvas()
 		}
 		env.AcceptHead = doubtful(env.Draft.Size().Width)
 	}
