@@ -14,8 +14,8 @@ type ahead struct {
 	cut       bool      // the canvas ends behind the first token that ends the text (Learn2PD, 2025)
 }
 
-// look reads what the settings say of places behind the block.
-func (s *Settings) look() (a ahead, err error) {
+// look reads what the settings say of places behind the block, with the cache that they name.
+func (s *Settings) look(c cache) (a ahead, err error) {
 	if s.Blocks != "" {
 		name, option, given := strings.Cut(s.Blocks, ":")
 		if a.delimiter = 0.3; given {
@@ -40,7 +40,7 @@ func (s *Settings) look() (a ahead, err error) {
 	if a.delimiter == 0 && a.gaps == nil && !a.cut {
 		return a, nil
 	}
-	if c, err := openCache(s.Cache); err == nil && c != (plain{}) && c != (prefix{}) {
+	if c != (plain{}) && c != (prefix{}) {
 		return a, fmt.Errorf("diffuse: adaptive blocks and early ends read all of the canvas, which the cache %s does not run; choose none or prefix", s.Cache)
 	}
 	if s.Drafts > 0 {

@@ -103,7 +103,6 @@ type delayed struct {
 	every int
 	pass  int    // of the block
 	kept  []bool // by place of the text
-	known []bool // places that were tokens before the last pass
 }
 
 func (c *delayed) plan(g *Generator, entry bool) (clear bool, keep int) {
@@ -114,26 +113,20 @@ func (c *delayed) plan(g *Generator, entry bool) (clear bool, keep int) {
 	if clear = c.pass <= 1 || c.pass%c.every == 0; clear {
 		c.kept = make([]bool, total)
 	}
-	now := make([]bool, total)
-	for place := range now {
-		now[place] = place < len(g.prompt) || g.canvas[place-len(g.prompt)].ID != g.s.Mask
-	}
 	g.order = g.order[:0]
-	for place := range total { // what is to be kept goes first
-		if !c.kept[place] && now[place] && !c.gives(g, place) {
-			g.order = append(g.order, place)
+	var run []int // and not kept
+	for place := range total {
+		switch known := place < len(g.prompt) || g.canvas[place-len(g.prompt)].ID != g.s.Mask; {
+		case c.kept[place]:
+		case known && !c.gives(g, place):
+			g.order = append(g.order, place) // what is to be kept goes first
+			c.kept[place] = true
+		default:
+			run = append(run, place)
 		}
 	}
 	keep = len(g.order)
-	for place := range total {
-		if !c.kept[place] && !(now[place] && !c.gives(g, place)) {
-			g.order = append(g.order, place)
-		}
-	}
-	for _, place := range g.order[:keep] {
-		c.kept[place] = true
-	}
-	c.known = now
+	g.order = append(g.order, run...)
 	c.pass++
 	return clear, keep
 }

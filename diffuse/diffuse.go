@@ -1,8 +1,8 @@
 // Package diffuse generates text by masked diffusion: a canvas behind the prompt begins as masks, and in each pass of the model a policy chooses the masks
 // that become tokens, until none is left (LLaDA, Nie et al. 2025).
 //
-// A [Generator] runs the passes. What it fixes where is a [Policy]; which rows a pass runs, and which keys of earlier passes it sees, is a [Cache]; how long the next block is,
-// is a [Blocks]. Random numbers depend on seed, sample, place and pass alone, so an answer depends on the request and not on what runs beside it.
+// A [Generator] runs the passes. A [Policy] chooses what it fixes where; a cache ([Caches]) says which rows a pass runs, and which keys of earlier passes they see; the
+// [Settings] say how long blocks are. Random numbers depend on seed, sample, place and pass alone, so an answer depends on the request and not on what runs beside it.
 package diffuse
 
 import (
@@ -101,6 +101,15 @@ const MostLength = 1 << 16
 
 // Check completes the settings, and returns an error that names one that is none.
 func (s *Settings) Check() error {
+	g := Generator{s: *s}
+	err := g.open()
+	*s = g.s
+	return err
+}
+
+// open completes the generator's settings, checks them, and opens what they name.
+func (g *Generator) open() (err error) {
+	s := &g.s
 	if s.Block == 0 {
 		s.Block = s.Length
 	}
@@ -117,37 +126,26 @@ func (s *Settings) Check() error {
 	case s.Passes < 1 || s.Passes > s.Length:
 		return fmt.Errorf("diffuse: %d steps; there must be 1 to %d, the tokens of the canvas", s.Passes, s.Length)
 	}
-	p, err := OpenPolicy(s.Policy)
-	if err == nil {
-		_, err = openCache(s.Cache)
+	if g.policy, err = OpenPolicy(s.Policy); err != nil {
+		return err
 	}
-	if err == nil {
-		err = s.draftable(p)
+	if g.cache, err = openCache(s.Cache); err != nil {
+		return err
 	}
-	if err == nil {
-		_, err = s.look()
+	if err = s.draftable(g.policy, g.cache); err != nil {
+		return err
 	}
+	g.ahead, err = s.look(g.cache)
 	return err
 }
 
 // New returns a generator of a canvas behind a prompt. Errors are those of [Settings.Check].
 func New(prompt []token.ID, s Settings, b Board, sampler Sampler) (*Generator, error) {
-	if err := s.Check(); err != nil {
+	g := &Generator{s: s, board: b, sampler: sampler, prompt: prompt, masks: s.Length}
+	if err := g.open(); err != nil {
 		return nil, err
 	}
-	p, err := OpenPolicy(s.Policy)
-	if err != nil {
-		return nil, err
-	}
-	c, err := openCache(s.Cache)
-	if err != nil {
-		return nil, err
-	}
-	g := &Generator{s: s, board: b, sampler: sampler, policy: p, cache: c, prompt: prompt, masks: s.Length}
 	g.canvas = slices.Repeat([]Place{{ID: s.Mask, Pass: -1}}, s.Length)
-	if g.ahead, err = s.look(); err != nil {
-		return nil, err
-	}
 	if g.s.Ends == nil {
 		g.s.Ends = func(token.ID) bool { return false }
 	}
@@ -157,9 +155,6 @@ func New(prompt []token.ID, s Settings, b Board, sampler Sampler) (*Generator, e
 
 // Done reports whether no mask is left.
 func (g *Generator) Done() bool { return g.masks == 0 }
-
-// Canvas returns the canvas, which the caller does not change.
-func (g *Generator) Canvas() []Place { return g.canvas }
 
 // Finished returns the places from the beginning that are tokens and stay so.
 func (g *Generator) Finished() []Place {
@@ -313,12 +308,7 @@ func (g *Generator) proposeAt(branch, step int, canvas []Place, to []Proposal) e
 // decide lets the policy choose, and writes what it chose.
 func (g *Generator) decide() error {
 	v, d := &g.view, &g.decision
-	v.Masked = v.Masked[:0]
-	for at := v.First; at < v.End; at++ {
-		if g.canvas[at].ID == g.s.Mask {
-			v.Masked = append(v.Masked, at)
-		}
-	}
+	v.Masked = v.places(v.Masked[:0], true)
 	d.Fix, d.Mask = d.Fix[:0], d.Mask[:0]
 	g.policy.Choose(d, v)
 	for _, at := range d.Mask {

@@ -10,8 +10,8 @@ import (
 // mostDrafts is more states of a canvas than a pass verifies with profit.
 const mostDrafts = 64
 
-// draftable returns an error where the passes of settings cannot be drafted.
-func (s *Settings) draftable(p Policy) error {
+// draftable returns an error where the passes of settings, with the policy and the cache that they name, cannot be drafted.
+func (s *Settings) draftable(p Policy, c cache) error {
 	_, counts := p.(*static)
 	switch {
 	case s.Drafts < 0 || s.Drafts > mostDrafts:
@@ -21,9 +21,7 @@ func (s *Settings) draftable(p Policy) error {
 	case !counts || s.Passes != s.Length:
 		return errors.New("diffuse: drafts of a canvas (FreeDave) verify the policy static with a step for each token; choose it and as many steps, or no drafts")
 	}
-	if c, err := openCache(s.Cache); err != nil {
-		return err
-	} else if _, keeps := c.(*delayed); keeps {
+	if _, keeps := c.(*delayed); keeps {
 		return errors.New("diffuse: drafts of a canvas (FreeDave) with a delayed cache, which changes from step to step; choose none, prefix or dual")
 	}
 	return nil
@@ -78,12 +76,8 @@ func (g *Generator) draft(canvas []Place, by []Proposal, n int) (drafts [][]Plac
 // surest returns the place that a static step fixes, -1 where none is left.
 func (g *Generator) surest(canvas []Place, by []Proposal) int {
 	v := g.view
-	v.Canvas, v.Proposals, v.Masked = canvas, by, nil
-	for at := v.First; at < v.End; at++ {
-		if canvas[at].ID == g.s.Mask {
-			v.Masked = append(v.Masked, at)
-		}
-	}
+	v.Canvas, v.Proposals = canvas, by
+	v.Masked = v.places(nil, true)
 	if first := best(&v, 1, scoreOf(g.policy.(*static).order, &v)); len(first) == 1 {
 		return first[0]
 	}

@@ -56,12 +56,12 @@ func (p *credit) fuse(first, at int, c *Proposal) float64 {
 	for id := range of {
 		of[id] *= p.beta
 	}
-	of[c.ID] += pow(c.P, p.gamma)
+	of[c.ID] += kernel.Pow64(c.P, p.gamma)
 	// The probabilities of tokens with credits change by factors; the sum of all by what these add.
 	sum, bestID, bestP := 1.0, c.ID, 0.0
 	for _, id := range sortedIDs(of) {
 		was := c.probabilityOf(id)
-		is := was * pow(1+of[id], p.alpha)
+		is := was * kernel.Pow64(1+of[id], p.alpha)
 		sum += is - was
 		if is > bestP {
 			bestID, bestP = id, is

@@ -162,7 +162,13 @@ func (o *Options) word(name string, words ...string) string {
 // best returns the n masks of the highest scores, of equal ones the first.
 func best(v *View, n int, score func(at int) float64) []int {
 	ranked := slices.Clone(v.Masked)
-	slices.SortStableFunc(ranked, func(a, b int) int {
+	rank(ranked, score)
+	return ranked[:min(max(n, 0), len(ranked))]
+}
+
+// rank sorts places by falling scores; equal ones stay in order.
+func rank(places []int, score func(at int) float64) {
+	slices.SortStableFunc(places, func(a, b int) int {
 		switch x, y := score(a), score(b); {
 		case x > y:
 			return -1
@@ -171,7 +177,16 @@ func best(v *View, n int, score func(at int) float64) []int {
 		}
 		return 0
 	})
-	return ranked[:min(max(n, 0), len(ranked))]
+}
+
+// places adds the places of the block that are masks, or those that are tokens, to a list.
+func (v *View) places(to []int, masks bool) []int {
+	for at := v.First; at < v.End; at++ {
+		if (v.Canvas[at].ID == v.Mask) == masks {
+			to = append(to, at)
+		}
+	}
+	return to
 }
 
 // confidence is the score of most policies.

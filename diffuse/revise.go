@@ -1,7 +1,5 @@
 package diffuse
 
-import "slices"
-
 func init() {
 	register(Info{
 		Name: "dimple", Paper: "Dimple, Yu et al. 2025: all places that are sure enough, or those of a schedule of times", Options: "p=0.95, order=confidence, eps=0.001",
@@ -81,15 +79,7 @@ func (rcr) Choose(d *Decision, v *View) {
 	for at := v.First; at < v.End; at++ {
 		all = append(all, at)
 	}
-	slices.SortStableFunc(all, func(a, b int) int {
-		switch x, y := sure(a), sure(b); {
-		case x > y:
-			return -1
-		case x < y:
-			return 1
-		}
-		return 0
-	})
+	rank(all, sure)
 	for i, at := range all {
 		switch mask := v.Canvas[at].ID == v.Mask; {
 		case mask && i < keep:
@@ -129,21 +119,8 @@ func (p *remdm) Choose(d *Decision, v *View) {
 	if left*8 > size || p.done == p.again {
 		return
 	}
-	var fixed []int
-	for at := v.First; at < v.End; at++ {
-		if v.Canvas[at].ID != v.Mask {
-			fixed = append(fixed, at)
-		}
-	}
-	slices.SortStableFunc(fixed, func(a, b int) int {
-		switch x, y := v.Canvas[a].P, v.Canvas[b].P; {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
-		}
-		return 0
-	})
+	fixed := v.places(nil, false)
+	rank(fixed, func(at int) float64 { return -v.Canvas[at].P })
 	d.Mask = append(d.Mask, fixed[:min(p.places, len(fixed))]...)
 	p.opened = len(d.Mask)
 	p.done++

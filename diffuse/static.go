@@ -1,7 +1,5 @@
 package diffuse
 
-import "grove/internal/kernel"
-
 func init() {
 	register(Info{
 		Name: "static", Paper: "LLaDA, Nie et al. 2025: as many places in each pass, the surest first", Options: "order=confidence",
@@ -71,6 +69,3 @@ func (p *timestep) count(masks, pass, passes int) int {
 func (p *timestep) time(pass, passes int) float64 {
 	return 1 + (p.eps-1)*float64(pass)/float64(passes)
 }
-
-// powers of probabilities, whose bits are the same on all machines.
-func pow(x, y float64) float64 { return kernel.Pow64(x, y) }

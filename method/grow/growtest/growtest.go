@@ -412,3 +412,15 @@ func (v *View) Pick(_ int, p []float64) token.ID {
 	}
 	return token.ID(len(p) - 1)
 }
+
+// Best returns the first draft of each depth.
+func Best(t *method.Tree) (ids []token.ID) {
+	for at, ok := method.Root, true; ok; {
+		children := t.Children(nil, at)
+		if ok = len(children) > 0; ok {
+			at = children[0]
+			ids = append(ids, t.Nodes()[at].ID)
+		}
+	}
+	return ids
+}

@@ -59,18 +59,6 @@ func begin(t *testing.T, name string, of *method.Module, option string, prompt .
 	return x
 }
 
-// best returns the first draft of each depth.
-func best(t *method.Tree) (ids []token.ID) {
-	for at, ok := method.Root, true; ok; {
-		children := t.Children(nil, at)
-		if ok = len(children) > 0; ok {
-			at = children[0]
-			ids = append(ids, t.Nodes()[at].ID)
-		}
-	}
-	return ids
-}
-
 func TestDraft(t *testing.T) {
 	for _, c := range []struct {
 		name, option string
@@ -93,7 +81,7 @@ func TestDraft(t *testing.T) {
 			of, m := scripted(c.own, c.vocabulary...)
 			m.Dims.Rows = c.rows
 			x := begin(t, "dflash", of, c.option, 3, 5, 7)
-			if diff := cmp.Diff(c.want, best(x.Draft(t, c.depth))); diff != "" {
+			if diff := cmp.Diff(c.want, growtest.Best(x.Draft(t, c.depth))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -114,13 +102,13 @@ func TestContext(t *testing.T) {
 		{ID: 7, At: 2, Accepted: true, Result: compute.Result{State: make([]float32, width)}}, {ID: 8, At: 3, Accepted: true, Result: compute.Result{State: make([]float32, width)}},
 		{ID: 9, At: 4, Result: compute.Result{State: make([]float32, width)}},
 	}})
-	if diff := cmp.Diff([]token.ID{21, 22, 23, 24}, best(x.Draft(t, 16))); diff != "" {
+	if diff := cmp.Diff([]token.ID{21, 22, 23, 24}, growtest.Best(x.Draft(t, 16))); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]token.ID{8, 20, 20, mask, mask, mask, mask}, m.Ran); diff != "" {
 		t.Errorf("second round: %s", diff)
 	}
-	if got := best(x.Draft(t, 16)); got != nil {
+	if got := growtest.Best(x.Draft(t, 16)); got != nil {
 		t.Errorf("drafts %v and nothing is new", got)
 	}
 }
@@ -154,7 +142,7 @@ func TestFollows(t *testing.T) {
 			x.Drafter.Committed(method.Update{IDs: []token.ID{8, 20}, Before: 7, Rows: []method.RowResult{
 				{ID: 7, At: 2, Accepted: true, Result: compute.Result{State: make([]float32, width)}}, {ID: 8, At: 3, Accepted: true, Result: compute.Result{State: make([]float32, width)}},
 			}})
-			if diff := cmp.Diff(c.want, best(x.Draft(t, c.depth))); diff != "" {
+			if diff := cmp.Diff(c.want, growtest.Best(x.Draft(t, c.depth))); diff != "" {
 				t.Error(diff)
 			}
 			if diff := cmp.Diff(c.further, m.Ran); diff != "" {
@@ -192,7 +180,7 @@ func TestOrder(t *testing.T) {
 			}
 			m.State = func([]token.ID) []float32 { return []float32{0, 0, 0, c.trust, 0, 0, 0, 0} }
 			x := begin(t, "dspark", of, "", 3, 5, 7)
-			if diff := cmp.Diff(c.want, best(x.Draft(t, 16))); diff != "" {
+			if diff := cmp.Diff(c.want, growtest.Best(x.Draft(t, 16))); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -37,18 +37,6 @@ func canvas(shift bool, rows int) *growtest.Model {
 	return m
 }
 
-// best returns the first draft of each depth.
-func best(t *method.Tree) (ids []token.ID) {
-	for at, ok := method.Root, true; ok; {
-		children := t.Children(nil, at)
-		if ok = len(children) > 0; ok {
-			at = children[0]
-			ids = append(ids, t.Nodes()[at].ID)
-		}
-	}
-	return ids
-}
-
 func TestDraft(t *testing.T) {
 	for _, c := range []struct {
 		name, option string
@@ -67,7 +55,7 @@ func TestDraft(t *testing.T) {
 			m := canvas(c.shift, c.rows)
 			x := &growtest.Text{Drafter: growtest.Drafter(t, "deer"+c.option, method.Env{Vocabulary: 100, Draft: m})}
 			x.Begin(t, 3, 5, 7)
-			if diff := cmp.Diff(c.want, best(x.Draft(t, c.depth))); diff != "" {
+			if diff := cmp.Diff(c.want, growtest.Best(x.Draft(t, c.depth))); diff != "" {
 				t.Error(diff)
 			}
 			if diff := cmp.Diff(c.ran, m.Ran); diff != "" {
