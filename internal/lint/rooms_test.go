@@ -102,7 +102,7 @@ var rooms = []string{
 	"remote",
 	"text/token",
 	"internal/par/schedule",
-	"gopher internal/atomicfile internal/guard internal/history internal/lint internal/machine internal/mmap internal/near internal/par internal/quota internal/stat server/page", // anyone may import them
+	"gopher internal/atomicfile internal/guard internal/history internal/lint internal/machine internal/mmap internal/near internal/options internal/par internal/quota internal/stat server/page", // anyone may import them
 	"internal/regular",
 }
 

@@ -8,10 +8,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"grove/forest"
+	"grove/internal/options"
 	"grove/method"
 	"grove/method/grow"
 	"grove/method/module"
@@ -20,14 +19,13 @@ import (
 // ranks and drafts bound the tree: candidates of a depth, and all drafts.
 const ranks, drafts = 4, 32
 
-// options are what a user may choose. The paper drafts up to 32 tokens; on a processor, which pays for each row, less is more.
-type options struct{ masks, window int }
+// settings are what a user may choose. The paper drafts up to 32 tokens; on a processor, which pays for each row, less is more.
+type settings struct{ masks, window int }
 
-var (
-	usual = options{masks: 8, window: 256}
-	least = options{1, 1}
-	most  = options{64, 1 << 16}
-)
+var usual = settings{masks: 8, window: 256}
+
+// mostMasks and mostWindow bound the settings.
+const mostMasks, mostWindow = 64, 1 << 16
 
 func init() {
 	method.Register(method.Info{
@@ -38,35 +36,22 @@ func init() {
 }
 
 // String returns the options as a user writes them.
-func (o options) String() string { return fmt.Sprintf("masks=%d+window=%d", o.masks, o.window) }
+func (o settings) String() string { return fmt.Sprintf("masks=%d+window=%d", o.masks, o.window) }
 
 // set reads the options, with a + between them.
-func set(option string) (func(method.Env) (method.Method, error), string, error) {
-	o, given := usual, map[string]bool{}
-	for one := range strings.SplitSeq(option, "+") {
-		name, value, _ := strings.Cut(one, "=")
-		at, low, high := o.field(name), least.field(name), most.field(name)
-		n, err := strconv.Atoi(value)
-		if at == nil || err != nil || given[name] || n < *low || n > *high {
-			return nil, "", fmt.Errorf("option %q is not known; use masks=N, the tokens that a pass drafts, from 1 to %d, and window=N, the last tokens of the text that it reads, from 1 to %d, with a + between them", option, most.masks, most.window)
-		}
-		*at, given[name] = n, true
+func set(text string) (func(method.Env) (method.Method, error), string, error) {
+	given := options.Parse(text, "+")
+	if text == "" {
+		given.Fail("no option is given")
+	}
+	o := settings{masks: given.Int("masks", usual.masks, 1, mostMasks), window: given.Int("window", usual.window, 1, mostWindow)}
+	if err := given.Err(); err != nil {
+		return nil, "", fmt.Errorf("%w; use masks=N, the tokens that a pass drafts, from 1 to %d, and window=N, the last tokens of the text that it reads, from 1 to %d, with a + between them", err, mostMasks, mostWindow)
 	}
 	return opener(o), o.String(), nil
 }
 
-// field returns an option by its name; nil: there is none.
-func (o *options) field(name string) *int {
-	switch name {
-	case "masks":
-		return &o.masks
-	case "window":
-		return &o.window
-	}
-	return nil
-}
-
-func opener(o options) func(method.Env) (method.Method, error) {
+func opener(o settings) func(method.Env) (method.Method, error) {
 	return func(e method.Env) (method.Method, error) { return &deer{e.Draft, e.Vocabulary, o}, nil }
 }
 
@@ -87,7 +72,7 @@ func meets(e method.Env) error {
 type deer struct {
 	model      method.Model
 	vocabulary int
-	options
+	settings
 }
 
 // NewDrafter implements [method.Method].
