@@ -40,8 +40,8 @@ func (s *Settings) look(c cache) (a ahead, err error) {
 	if a.delimiter == 0 && a.gaps == nil && !a.cut {
 		return a, nil
 	}
-	if c != (plain{}) && c != (prefix{}) {
-		return a, fmt.Errorf("diffuse: adaptive blocks and early ends read all of the canvas, which the cache %s does not run; choose none or prefix", s.Cache)
+	if (a.gaps != nil || a.cut) && c.reach() != runsAll {
+		return a, fmt.Errorf("diffuse: early ends read all of the canvas, which the cache %s does not run; choose none or prefix", s.Cache)
 	}
 	if s.Drafts > 0 {
 		return a, fmt.Errorf("diffuse: %d drafts of a canvas with adaptive blocks or an early end; choose one of them", s.Drafts)

@@ -28,8 +28,8 @@ type Board interface {
 	Pass(ctx context.Context, branches [][]Row, keep int) error
 	// Logits returns what the i-th row of a branch of the last pass gave, valid until the next pass; they may be changed.
 	Logits(branch, i int) []float32
-	// Clear drops what was kept.
-	Clear() error
+	// Drop drops the kept rows of some places; the others stay in their order.
+	Drop(gone func(place int) bool) error
 	// Rows returns the most rows of a pass.
 	Rows() int
 }
@@ -87,10 +87,12 @@ type Generator struct {
 	to        int // end of the places whose proposals a pass gives
 	view      View
 	decision  Decision
-	pass      int // that were run
-	step      int // by which random numbers are drawn: passes, but for those that FreeDave saves
-	rows      int // that have run
-	order     []int
+	pass      int    // that were run
+	step      int    // by which random numbers are drawn: passes, but for those that FreeDave saves
+	rows      int    // that have run
+	uses      []use  // by place of the text: what the pass does with it
+	kept      []bool // by place of the text: the board has its row
+	order     []int  // places whose rows the pass runs, rising
 	branches  [][]Row
 	at        [][]int // by branch and place of the text: the row that gives its token, or -1
 	proposals []Proposal
@@ -135,6 +137,9 @@ func (g *Generator) open() (err error) {
 	if err = s.draftable(g.policy, g.cache); err != nil {
 		return err
 	}
+	if err = s.fits(g.policy, g.cache); err != nil {
+		return err
+	}
 	g.ahead, err = s.look(g.cache)
 	return err
 }
@@ -149,7 +154,7 @@ func New(prompt []token.ID, s Settings, b Board, sampler Sampler) (*Generator, e
 	if g.s.Ends == nil {
 		g.s.Ends = func(token.ID) bool { return false }
 	}
-	g.proposals, g.read = make([]Proposal, s.Length), readWith(sampler, s.Mask)
+	g.proposals, g.read, g.kept = make([]Proposal, s.Length), readWith(sampler, s.Mask), make([]bool, len(prompt)+s.Length)
 	return g, nil
 }
 
@@ -181,8 +186,8 @@ func (g *Generator) Step(ctx context.Context) error {
 		return g.stepDrafts(ctx)
 	}
 	g.to = g.readTo(entry)
-	clear, keep := g.cache.plan(g, entry)
-	if err := g.run(ctx, clear, keep, [][]Place{g.canvas}); err != nil {
+	keep := g.arrange(entry)
+	if err := g.run(ctx, keep, [][]Place{g.canvas}); err != nil {
 		return err
 	}
 	if err := g.proposeAt(0, g.step, g.canvas, g.proposals); err != nil {
@@ -234,19 +239,38 @@ func (g *Generator) begin() {
 	g.policy.Begin(&g.view)
 }
 
-// run runs the places of the text in g.order for each of some canvases.
-func (g *Generator) run(ctx context.Context, clear bool, keep int, canvases [][]Place) error {
-	if clear {
-		if err := g.board.Clear(); err != nil {
-			return err
-		}
+// run runs the places of the text in g.order for each of some canvases. It drops rows that were kept and are not to be seen before, and keeps its own where it is told to.
+func (g *Generator) run(ctx context.Context, keep bool, canvases [][]Place) error {
+	gone := func(place int) bool { return place >= len(g.uses) || g.uses[place] != seen }
+	if err := g.forget(gone); err != nil {
+		return err
 	}
 	g.branches, g.at = g.branches[:0], g.at[:0]
 	for _, canvas := range canvases {
 		rows, at := g.rowsOf(canvas)
 		g.branches, g.at, g.rows = append(g.branches, rows), append(g.at, at), g.rows+len(rows)
 	}
-	return g.board.Pass(ctx, g.branches, keep)
+	if !keep {
+		return g.board.Pass(ctx, g.branches, 0)
+	}
+	for _, place := range g.order {
+		g.kept[place] = true
+	}
+	return g.board.Pass(ctx, g.branches, len(g.order))
+}
+
+// forget drops the kept rows of some places.
+func (g *Generator) forget(gone func(place int) bool) error {
+	any := false
+	for place, kept := range g.kept {
+		if kept && gone(place) {
+			g.kept[place], any = false, true
+		}
+	}
+	if !any {
+		return nil
+	}
+	return g.board.Drop(gone)
 }
 
 // rowsOf returns the rows of a canvas, and by place of the text the row that gives the token there, or -1.
@@ -283,9 +307,14 @@ func (g *Generator) gives(place int) []int {
 	return []int{place + 1}
 }
 
-// reads reports whether the proposal of a place of a canvas is read: of a mask, and of the block's other places where the policy revises them.
+// reads reports whether the proposal of a place of a canvas is read: of a mask that runs, and of the block's other places where the policy revises them.
 func (g *Generator) reads(canvas []Place, place int) bool {
-	return place >= g.first && place < g.to && (canvas[place].ID == g.s.Mask || g.policy.Revises())
+	return place >= g.first && place < g.to && g.runs(place) && (canvas[place].ID == g.s.Mask || g.policy.Revises())
+}
+
+// runs reports whether the pass runs a place of the canvas.
+func (g *Generator) runs(place int) bool {
+	return g.uses[len(g.prompt)+place] == run
 }
 
 // proposeAt reads what a branch gave, with the random numbers of a step.
@@ -308,7 +337,7 @@ func (g *Generator) proposeAt(branch, step int, canvas []Place, to []Proposal) e
 // decide lets the policy choose, and writes what it chose.
 func (g *Generator) decide() error {
 	v, d := &g.view, &g.decision
-	v.Masked = v.places(v.Masked[:0], true)
+	v.Masked = slices.DeleteFunc(v.places(v.Masked[:0], true), func(at int) bool { return !g.runs(at) })
 	d.Fix, d.Mask = d.Fix[:0], d.Mask[:0]
 	g.policy.Choose(d, v)
 	for _, at := range d.Mask {

@@ -21,10 +21,11 @@ func (s *Settings) draftable(p Policy, c cache) error {
 	case !counts || s.Passes != s.Length:
 		return errors.New("diffuse: drafts of a canvas (FreeDave) verify the policy static with a step for each token; choose it and as many steps, or no drafts")
 	}
-	if _, keeps := c.(*delayed); keeps {
-		return errors.New("diffuse: drafts of a canvas (FreeDave) with a delayed cache, which changes from step to step; choose none, prefix or dual")
+	switch c.(type) {
+	case plain, prefix, dual:
+		return nil
 	}
-	return nil
+	return fmt.Errorf("diffuse: drafts of a canvas (FreeDave) with the cache %s, which changes from step to step; choose none, prefix or dual", s.Cache)
 }
 
 // stepDrafts is FreeDave (Wu et al. 2025): what is known of the canvas, as it is, drafts the states of the next static steps, a pass runs the canvas in all of these, and the
@@ -33,14 +34,14 @@ func (s *Settings) draftable(p Policy, c cache) error {
 func (g *Generator) stepDrafts(ctx context.Context) error {
 	left := g.left()
 	g.to = g.end
-	g.cache.plan(g, false)
+	g.arrange(false)
 	k := min(g.s.Drafts, left, max(1, g.board.Rows()/len(g.order)))
 	if left == 1 {
 		g.take(g.draft(g.canvas, g.proposals, 1)[0], 1)
 		return nil
 	}
 	drafts := g.draft(g.canvas, g.proposals, k)
-	if err := g.run(ctx, false, 0, drafts); err != nil {
+	if err := g.run(ctx, false, drafts); err != nil {
 		return err
 	}
 	g.pass++

@@ -18,7 +18,7 @@ type View struct {
 	Passes     int // that the block is to take, for policies that count them
 	Mask       token.ID
 	Canvas     []Place
-	Masked     []int                   // places of the block that are masks, rising
+	Masked     []int                   // places of the block that are masks and run, rising
 	Proposals  []Proposal              // by place: of masks, and of the block's other places where the policy revises them
 	Number     func(place int) float64 // a random number above 0 and below 1 of this pass
 }
@@ -97,6 +97,19 @@ func OpenPolicy(text string) (Policy, error) {
 		return p, nil
 	}
 	return nil, fmt.Errorf("diffuse: policy %.40q is not known; these are: %s%s", name, strings.Join(names, ", "), near.Hint(name, names))
+}
+
+// fits returns an error where a policy does not go with a cache.
+func (s *Settings) fits(p Policy, c cache) error {
+	if _, counts := p.(*static); !counts {
+		if _, groups := c.(*recap); groups {
+			return fmt.Errorf("diffuse: the cache %s groups the passes of the policy static; choose this, or another cache", s.Cache)
+		}
+	}
+	if p.Revises() && c.reach() == runsSome {
+		return fmt.Errorf("diffuse: policy %s reads all places of a block, which the cache %s does not run; choose none, prefix, dual or vicinity", s.Policy, s.Cache)
+	}
+	return nil
 }
 
 // best returns the n masks of the highest scores, of equal ones the first.

@@ -26,13 +26,13 @@ func (s *chained) Draw(logits []float32, index, pass int) (token.ID, error) {
 	if err := s.chain.Probs(s.p, 0, logits, s.first+index); err != nil {
 		return token.None, err
 	}
-	return s.chain.Pick(s.p, s.first+index, use(pass)), nil
+	return s.chain.Pick(s.p, s.first+index, purpose(pass)), nil
 }
 
 // Number implements [Sampler].
 func (s *chained) Number(index, pass int) float64 {
-	return s.chain.Number(s.first+index, use(pass)+1)
+	return s.chain.Number(s.first+index, purpose(pass)+1)
 }
 
-// use is what the random numbers of a pass are for: there are two uses of each.
-func use(pass int) sample.Purpose { return sample.Purpose(1<<20 + 2*pass) }
+// purpose is what the random numbers of a pass are for: there are two uses of each.
+func purpose(pass int) sample.Purpose { return sample.Purpose(1<<20 + 2*pass) }

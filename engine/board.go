@@ -23,6 +23,7 @@ type Board struct {
 	first    []int           // by branch: of its rows in the pass
 	results  []output.Result // of the last pass
 	store    output.Arena
+	kept     []int // places of the rows that are kept, by index
 }
 
 // OpenBoard opens the board of a text of so many tokens at most. Errors: a model that is none of masked diffusion, [ErrContext] with both numbers, [ErrBusy].
@@ -61,15 +62,22 @@ func (b *Board) Pass(ctx context.Context, branches [][]diffuse.Row, keep int) er
 // Logits implements [diffuse.Board].
 func (b *Board) Logits(branch, i int) []float32 { return b.results[b.first[branch]+i].Logits }
 
-// Clear implements [diffuse.Board].
-func (b *Board) Clear() error {
+// Drop implements [diffuse.Board].
+func (b *Board) Drop(gone func(place int) bool) error {
 	b.e.steps.Lock()
 	defer b.e.steps.Unlock()
 	if b.trunk.Seq < 0 {
 		return nil
 	}
-	_, err := b.e.steps.Cache.Rewind(b.trunk.Seq, 0)
-	return err
+	var stay []int32 // indices of the trunk
+	places := b.kept[:0]
+	for at, place := range b.kept {
+		if !gone(place) {
+			stay, places = append(stay, int32(at)), append(places, place)
+		}
+	}
+	b.kept = places
+	return b.e.steps.Cache.Retain(b.trunk.Seq, stay)
 }
 
 // Need implements [step.Job].
@@ -119,6 +127,9 @@ func (b *Board) Take(st *step.Step) (done bool, err error) {
 	cache := b.e.steps.Cache
 	if b.keep > 0 {
 		err = cache.Commit(b.trunk.Seq, st.Placed(b.keep-1).Node)
+		for _, r := range b.branches[0][:b.keep] {
+			b.kept = append(b.kept, r.Place)
+		}
 	}
 	return true, errors.Join(err, cache.Drop(b.trunk.Seq, forest.Trunk))
 }
