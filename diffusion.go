@@ -11,6 +11,7 @@ import (
 	"grove/diffuse"
 	"grove/engine"
 	"grove/internal/kernel"
+	"grove/model"
 	"grove/sample"
 	"grove/text/token"
 )
@@ -41,7 +42,7 @@ func DiffusionCaches() []CacheInfo { return diffuse.Caches }
 
 // CheckDiffusion returns an [*OptionError] where settings are none for any canvas: a policy, a cache or another name that there is not.
 func CheckDiffusion(d Diffusion) error {
-	s := diffuse.Settings{Length: diffuse.MostLength, Policy: d.Policy, Cache: d.Cache, Blocks: d.Blocks, Delimiters: []token.ID{0}, Early: d.Early}
+	s := diffuse.Settings{Length: diffuse.MostLength, Policy: d.Policy, Cache: d.Cache, Blocks: d.Blocks, Delimiters: []token.ID{0}, Early: d.Early, Filter: &model.CanvasFilter{Length: diffuse.MostLength}}
 	if err := s.Check(); err != nil {
 		return &OptionError{Err: fmt.Errorf("grove: %w", err)}
 	}
@@ -89,6 +90,9 @@ func (g *Generation) canvas() error {
 	g.diffusion = &diffuse.Settings{
 		Length: r.MaxTokens, Block: d.Block, Passes: d.Steps, Policy: d.Policy, Cache: d.Cache, Drafts: d.Drafts, Mask: info.Mask, Shift: info.Shift,
 		Blocks: d.Blocks, Early: d.Early, Ends: g.ends,
+	}
+	if info.Filter != nil {
+		g.diffusion.Filter = info.Filter
 	}
 	if d.Blocks != "" {
 		g.diffusion.Delimiters = g.model.lineEnds()

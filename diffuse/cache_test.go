@@ -122,7 +122,7 @@ func TestCachesSee(t *testing.T) {
 	for seed := range uint64(6) {
 		for _, p := range Policies() {
 			for _, block := range []int{0, 5} {
-				s := Settings{Length: 13, Block: block, Policy: p.Name, Mask: 0, Shift: seed%2 == 1}
+				s := Settings{Length: 13, Block: block, Policy: p.Name, Mask: 0, Shift: seed%2 == 1, Filter: linear{block: 13, slope: 20, bias: -14}}
 				want, err := fill(seed, s)
 				if err != nil {
 					t.Fatal(p.Name, err)

@@ -58,6 +58,8 @@ type Settings struct {
 	Early string
 	Ends  func(token.ID) bool // reports whether a token ends the text; nil: none does
 
+	Filter Filter // of the policy learned; nil: the model has none
+
 	Mask  token.ID
 	Shift bool // a row gives the token behind its own place
 }
@@ -78,6 +80,8 @@ type Generator struct {
 	cache   cache
 	read    reader
 	ahead   ahead
+
+	readsTokens bool // proposals of the block's tokens are wanted
 
 	prompt    []token.ID
 	canvas    []Place
@@ -112,8 +116,14 @@ func (s *Settings) Check() error {
 // open completes the generator's settings, checks them, and opens what they name.
 func (g *Generator) open() (err error) {
 	s := &g.s
+	if g.policy, err = OpenPolicy(s.Policy); err != nil {
+		return err
+	}
 	if s.Block == 0 {
 		s.Block = s.Length
+		if _, learns := g.policy.(*learned); learns && s.Filter != nil {
+			s.Block = min(s.Block, s.Filter.Block())
+		}
 	}
 	if s.Passes == 0 {
 		s.Passes = s.Length
@@ -128,9 +138,6 @@ func (g *Generator) open() (err error) {
 	case s.Passes < 1 || s.Passes > s.Length:
 		return fmt.Errorf("diffuse: %d steps; there must be 1 to %d, the tokens of the canvas", s.Passes, s.Length)
 	}
-	if g.policy, err = OpenPolicy(s.Policy); err != nil {
-		return err
-	}
 	if g.cache, err = openCache(s.Cache); err != nil {
 		return err
 	}
@@ -140,6 +147,8 @@ func (g *Generator) open() (err error) {
 	if err = s.fits(g.policy, g.cache); err != nil {
 		return err
 	}
+	_, g.readsTokens = g.policy.(*learned)
+	g.readsTokens = g.readsTokens || g.policy.Revises()
 	g.ahead, err = s.look(g.cache)
 	return err
 }
@@ -309,7 +318,7 @@ func (g *Generator) gives(place int) []int {
 
 // reads reports whether the proposal of a place of a canvas is read: of a mask that runs, and of the block's other places where the policy revises them.
 func (g *Generator) reads(canvas []Place, place int) bool {
-	return place >= g.first && place < g.to && g.runs(place) && (canvas[place].ID == g.s.Mask || g.policy.Revises())
+	return place >= g.first && place < g.to && g.runs(place) && (canvas[place].ID == g.s.Mask || g.readsTokens)
 }
 
 // runs reports whether the pass runs a place of the canvas.

@@ -254,6 +254,12 @@ func TestRefused(t *testing.T) {
 		{`cache vicinity: option "all" is not known; its options are: before=16`, func(s *Settings) { s.Cache = "vicinity:all=1" }},
 		{`cache recap: more is "-1"`, func(s *Settings) { s.Cache = "recap:more=-1" }},
 		{"the cache recap groups the passes of the policy static", func(s *Settings) { s.Cache = "recap" }},
+		{"the policy learned goes by a filter (tensors diffusion.filter.N), and the model's file has none", func(s *Settings) { s.Policy = "learned" }},
+		{"blocks of 8 tokens; the model's filter", func(s *Settings) { s.Policy, s.Block, s.Filter = "learned", 8, linear{block: 4} }},
+		{"the policy learned with blocks", func(s *Settings) {
+			s.Policy, s.Blocks, s.Delimiters, s.Filter = "learned", "adaptive", []token.ID{1}, linear{block: 8}
+		}},
+		{"policy learned reads all places of a block, which the cache delayed does not run", func(s *Settings) { s.Policy, s.Cache, s.Filter = "learned", "delayed", linear{block: 8} }},
 		{"policy rcr reads all places of a block, which the cache window does not run", func(s *Settings) { s.Cache, s.Policy = "window", "rcr" }},
 		{"which the cache dual does not run", func(s *Settings) { s.Early, s.Cache = "prophet", "dual" }},
 	} {

@@ -99,15 +99,18 @@ func OpenPolicy(text string) (Policy, error) {
 	return nil, fmt.Errorf("diffuse: policy %.40q is not known; these are: %s%s", name, strings.Join(names, ", "), near.Hint(name, names))
 }
 
-// fits returns an error where a policy does not go with a cache.
+// fits returns an error where a policy does not go with a cache, and gives the filter to the policy that goes by it.
 func (s *Settings) fits(p Policy, c cache) error {
-	if _, counts := p.(*static); !counts {
-		if _, groups := c.(*recap); groups {
-			return fmt.Errorf("diffuse: the cache %s groups the passes of the policy static; choose this, or another cache", s.Cache)
-		}
-	}
-	if p.Revises() && c.reach() == runsSome {
+	_, counts := p.(*static)
+	_, groups := c.(*recap)
+	l, learns := p.(*learned)
+	switch {
+	case groups && !counts:
+		return fmt.Errorf("diffuse: the cache %s groups the passes of the policy static; choose this, or another cache", s.Cache)
+	case (learns || p.Revises()) && c.reach() == runsSome:
 		return fmt.Errorf("diffuse: policy %s reads all places of a block, which the cache %s does not run; choose none, prefix, dual or vicinity", s.Policy, s.Cache)
+	case learns:
+		return l.take(s)
 	}
 	return nil
 }

@@ -11,6 +11,8 @@ import (
 type Diffusion struct {
 	Mask  token.ID // the mask token; [token.None]: the file names none, so that no text can be generated
 	Shift bool     // a row gives the token behind its own place
+	// Filter is what the policy learned goes by; nil: the file has none.
+	Filter *CanvasFilter
 }
 
 // MaskedDiffusion says that the model is one of masked diffusion, by the keys tokenizer.ggml.mask_token_id and diffusion.shift_logits, which is true where
@@ -33,5 +35,6 @@ func (l *Loader) MaskedDiffusion() {
 	case ok:
 		d.Mask = token.ID(id)
 	}
+	d.Filter = l.filter()
 	l.info.Diffusion, l.info.Encoder = d, false
 }
