@@ -34,6 +34,9 @@ type PolicyInfo = diffuse.Info
 // DiffusionPolicies returns the policies that there are.
 func DiffusionPolicies() []PolicyInfo { return diffuse.Policies() }
 
+// CanvasStats says how a canvas was filled.
+type CanvasStats = diffuse.Stats
+
 // CacheInfo describes a cache of [Diffusion].
 type CacheInfo = diffuse.CacheInfo
 
@@ -143,7 +146,7 @@ func (g *Generation) fill(yield func(Token, error) bool) (err error) {
 			if err := d.Step(ctx); err != nil {
 				return t, err
 			}
-			g.stats.Passes, g.stats.Rows = d.Passes()
+			g.stats.CanvasStats = d.Stats()
 			if g.stats.PromptTime == 0 {
 				g.stats.PromptTime = time.Since(g.start)
 			}

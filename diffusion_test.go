@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -100,6 +102,25 @@ func TestDiffusionCaches(t *testing.T) {
 			if _, got := ask(cache, 20); got.Passes != all.Passes || got.Rows*100 > all.Rows*percent {
 				t.Errorf("%s, %s: %d rows in %d passes, without it %d in %d", arch, cache, got.Rows, got.Passes, all.Rows, all.Passes)
 			}
+		}
+	}
+}
+
+// TestCanvasStats: the passes that fixed the tokens, their information, and the fewest passes by a rule.
+func TestCanvasStats(t *testing.T) {
+	m, _ := randomModel(t, synthetic.Spec{Arch: "llada"}, grove.Options{}, nil)
+	for _, policy := range []string{"factor", "ete", "static"} {
+		a, s := generate(t, m, grove.Request{Prompt: "text", MaxTokens: 20, IgnoreEnd: true, Diffusion: &grove.Diffusion{Policy: policy}})
+		nats := 0.0
+		for _, token := range a.Tokens {
+			nats -= float64(token.Logprob)
+		}
+		bound := int(math.Ceil(s.Information))
+		if policy == "static" {
+			bound = 0
+		}
+		if len(s.Fixed) != 20 || slices.Max(s.Fixed) != s.Passes-1 || slices.Min(s.Fixed) != 0 || math.Abs(s.Information-nats) > 1e-3 || s.Bound != bound {
+			t.Errorf("%s: %+v; the tokens have %.4f nats", policy, s.CanvasStats, nats)
 		}
 	}
 }

@@ -143,8 +143,7 @@ type Stats struct {
 	MaxDrafts      int              // of a round at most
 	Grade          Grade            // what methods, rule and search leave of plain decoding's answer
 	Attempts       []Attempt        // of [Request.Search]: the answers that were tried
-	Passes         int              // of a model of masked diffusion
-	Rows           int              // of these passes
+	CanvasStats                     // of a model of masked diffusion
 }
 
 // Generation is an answer on its way. It is for one goroutine.

@@ -54,8 +54,9 @@ func (g *Generator) window() int { return min(g.first+max(1, len(g.canvas)/4), l
 
 // read returns the end of the places whose proposals are read.
 func (g *Generator) readTo(entry bool) int {
+	_, explores := g.policy.(explorer)
 	switch {
-	case g.ahead.gaps != nil || g.ahead.cut:
+	case g.ahead.gaps != nil || g.ahead.cut || explores:
 		return len(g.canvas)
 	case entry && g.ahead.delimiter > 0:
 		return max(g.end, g.window())

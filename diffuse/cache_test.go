@@ -37,7 +37,7 @@ func TestCaches(t *testing.T) {
 			m := &toy{}
 			c.s.Cache = c.cache
 			got, g := trace(t, m, c.s)
-			if _, rows := g.Passes(); rows != c.rows || c.runs != nil && !slices.Equal(m.runs, c.runs) || c.want != "" && got != c.want {
+			if rows := g.rows; rows != c.rows || c.runs != nil && !slices.Equal(m.runs, c.runs) || c.want != "" && got != c.want {
 				t.Errorf("%d rows, %v: %s; want %d, %v: %s", rows, m.runs, got, c.rows, c.runs, c.want)
 			}
 			if !right(g) {

@@ -179,9 +179,6 @@ func (g *Generator) Finished() []Place {
 	return g.canvas[:n]
 }
 
-// Passes returns the passes that were run, and their rows.
-func (g *Generator) Passes() (passes, rows int) { return g.pass, g.rows }
-
 // Step runs a pass and fixes what the policy chooses. It does nothing where the canvas is full. Errors are the board's, the sampler's, and one that says that a policy fixed nothing.
 func (g *Generator) Step(ctx context.Context) error {
 	if g.Done() {
@@ -191,8 +188,11 @@ func (g *Generator) Step(ctx context.Context) error {
 	if entry {
 		g.enter()
 	}
-	if g.s.Drafts > 0 && !entry {
+	switch {
+	case g.s.Drafts > 0 && !entry:
 		return g.stepDrafts(ctx)
+	case len(g.decision.Try) > 0 && !entry:
+		return g.stepTrials(ctx)
 	}
 	g.to = g.readTo(entry)
 	keep := g.arrange(entry)
@@ -245,6 +245,9 @@ func (g *Generator) begin() {
 		Passes: g.end*g.s.Passes/len(g.canvas) - g.first*g.s.Passes/len(g.canvas), Number: func(place int) float64 { return g.sampler.Number(place, g.step) },
 	}
 	g.view.Passes = max(1, g.view.Passes)
+	if _, explores := g.policy.(explorer); explores {
+		g.view.End = len(g.canvas)
+	}
 	g.policy.Begin(&g.view)
 }
 
@@ -347,7 +350,8 @@ func (g *Generator) proposeAt(branch, step int, canvas []Place, to []Proposal) e
 func (g *Generator) decide() error {
 	v, d := &g.view, &g.decision
 	v.Masked = slices.DeleteFunc(v.places(v.Masked[:0], true), func(at int) bool { return !g.runs(at) })
-	d.Fix, d.Mask = d.Fix[:0], d.Mask[:0]
+	d.Fix, d.Mask, d.Try = d.Fix[:0], d.Mask[:0], nil
+	v.Branches = g.board.Rows() / max(1, len(g.order))
 	g.policy.Choose(d, v)
 	for _, at := range d.Mask {
 		g.unfix(at)

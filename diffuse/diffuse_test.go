@@ -260,6 +260,8 @@ func TestRefused(t *testing.T) {
 			s.Policy, s.Blocks, s.Delimiters, s.Filter = "learned", "adaptive", []token.ID{1}, linear{block: 8}
 		}},
 		{"policy learned reads all places of a block, which the cache delayed does not run", func(s *Settings) { s.Policy, s.Cache, s.Filter = "learned", "delayed", linear{block: 8} }},
+		{"the policy ete reads all of the canvas, which the cache dual does not run", func(s *Settings) { s.Policy, s.Cache = "ete", "dual" }},
+		{"the policy ete with adaptive blocks or an early end", func(s *Settings) { s.Policy, s.Early = "ete", "end" }},
 		{"policy rcr reads all places of a block, which the cache window does not run", func(s *Settings) { s.Cache, s.Policy = "window", "rcr" }},
 		{"which the cache dual does not run", func(s *Settings) { s.Early, s.Cache = "prophet", "dual" }},
 	} {
@@ -300,7 +302,7 @@ func TestRevisions(t *testing.T) {
 	} {
 		c.s.Policy = c.policy
 		steps, g := trace(t, &toy{}, c.s)
-		if passes, _ := g.Passes(); passes != c.passes || g.masks != 0 {
+		if passes := g.pass; passes != c.passes || g.masks != 0 {
 			t.Errorf("%s, %+v: %d passes, want %d: %s", c.policy, c.s, passes, c.passes, steps)
 		}
 	}
@@ -369,7 +371,7 @@ func TestCut(t *testing.T) {
 func TestFreeDave(t *testing.T) {
 	m := &toy{}
 	steps, g := trace(t, m, Settings{Policy: "static", Drafts: 4})
-	if passes, _ := g.Passes(); passes != 4 || m.canvas != 11 || !right(g) {
+	if passes := g.pass; passes != 4 || m.canvas != 11 || !right(g) {
 		t.Errorf("%d passes of %d canvases, %s", passes, m.canvas, steps)
 	}
 }
@@ -391,7 +393,7 @@ func TestFreeDaveExact(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				passes, _ := g.Passes()
+				passes := g.pass
 				return g.canvas, passes
 			}
 			want, all := fill(0)

@@ -20,13 +20,15 @@ type View struct {
 	Canvas     []Place
 	Masked     []int                   // places of the block that are masks and run, rising
 	Proposals  []Proposal              // by place: of masks, and of the block's other places where the policy revises them
+	Branches   int                     // of the canvas that a pass has room for
 	Number     func(place int) float64 // a random number above 0 and below 1 of this pass
 }
 
 // Decision is the choice of a policy.
 type Decision struct {
-	Fix  []int // masks, or tokens that are replaced, which become what is proposed
-	Mask []int // tokens that become masks again
+	Fix  []int   // masks, or tokens that are replaced, which become what is proposed
+	Mask []int   // tokens that become masks again
+	Try  []Trial // of a place that is fixed by none of these: the next pass tries them, and one of them is fixed
 }
 
 // Policy chooses the places that a pass fixes. It has the state of one canvas, and is for one goroutine.
@@ -103,12 +105,15 @@ func OpenPolicy(text string) (Policy, error) {
 func (s *Settings) fits(p Policy, c cache) error {
 	_, counts := p.(*static)
 	_, groups := c.(*recap)
+	_, explores := p.(explorer)
 	l, learns := p.(*learned)
 	switch {
 	case groups && !counts:
 		return fmt.Errorf("diffuse: the cache %s groups the passes of the policy static; choose this, or another cache", s.Cache)
 	case (learns || p.Revises()) && c.reach() == runsSome:
 		return fmt.Errorf("diffuse: policy %s reads all places of a block, which the cache %s does not run; choose none, prefix, dual or vicinity", s.Policy, s.Cache)
+	case explores:
+		return s.explorable(c)
 	case learns:
 		return l.take(s)
 	}

@@ -13,13 +13,6 @@ func init() {
 		},
 	})
 	register(Info{
-		Name: "factor", Paper: "Fast-dLLM, Wu et al. 2025: the most places n of which the least sure is above 1 - f/(n+1)", Options: "f=1",
-		Open: func(o *options.Options) Policy {
-			f := o.Float("f", 1, 0, 1e6)
-			return chooser{choose: func(d *Decision, v *View) { d.Fix = append(d.Fix, factor(v, f)...) }}
-		},
-	})
-	register(Info{
 		Name: "entropy", Paper: "dParallel, Chen et al. 2025: all places of low entropy", Options: "h=0.5",
 		Open: func(o *options.Options) Policy {
 			h := o.Float("h", 0.5, 0, 100)
@@ -53,16 +46,6 @@ func init() {
 			return chooser{choose: func(d *Decision, v *View) { hierarchical(d, v, low, high) }}
 		},
 	})
-}
-
-// factor returns the largest number of the surest places, n, of which the least sure has (n+1)(1-P) < f; one at least.
-func factor(v *View, f float64) []int {
-	ranked := best(v, len(v.Masked), v.confidence)
-	n := len(ranked)
-	for n > 1 && !(float64(n+1)*(1-v.Proposals[ranked[n-1]].P) < f) {
-		n--
-	}
-	return ranked[:min(n, max(1, n))]
 }
 
 // entropySum returns the places of the lowest entropies whose sum is below a bound, one at least.
