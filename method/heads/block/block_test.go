@@ -198,7 +198,7 @@ func TestNeeds(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	for _, option := range []string{"rows=1", "rows=65", "rows=", "b=3"} {
-		if _, err := method.Find("dflash:" + option); err == nil || !strings.Contains(err.Error(), "rows=N, the rows of a block at most: from 2 to 64") {
+		if _, err := method.Find("dflash:" + option); err == nil || !strings.Contains(err.Error(), "rows=N, the rows of a block at most, from 2 to 64") {
 			t.Errorf("%s: error %v", option, err)
 		}
 	}

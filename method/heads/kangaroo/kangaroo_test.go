@@ -300,7 +300,7 @@ func TestOptions(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	m, err := opener(options{least, depth})(method.Env{Target: target, Modules: module})
+	m, err := open(method.Env{Target: target, Modules: module}, []int{60, 6})
 	if err != nil {
 		t.Fatal(err)
 	}

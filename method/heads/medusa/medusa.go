@@ -6,40 +6,21 @@
 package medusa
 
 import (
-	"fmt"
-	"strconv"
-	"strings"
-
 	"grove/method"
 	"grove/method/grow"
 	"grove/method/module"
 )
 
-// most is the drafts of the published trees. The planner runs those that pay.
-const most = 63
+// options are what a user may choose. The usual one is the drafts of the published trees: the planner runs those that pay.
+var options = []method.Option{{Name: "n", Is: "N, the drafts of a tree", Usual: 63, Least: 1, Most: method.MaxLive}}
 
 func init() {
 	method.Register(method.Info{
 		Name: "medusa", Paper: "Medusa: heads that predict the tokens behind the next one, 2024", Kind: method.KindHeads, Grade: method.Exact, RunsRows: true, Auto: true,
 		Needs: "heads of the family medusa (--heads)", CheckNeeds: method.MeetsModule("medusa"),
-		Open: opener(most), WithOption: sized, Options: fmt.Sprintf("n=%d", most),
-	})
-}
-
-// sized reads the option n.
-func sized(option string) (func(method.Env) (method.Method, error), string, error) {
-	value, ok := strings.CutPrefix(option, "n=")
-	n, err := strconv.Atoi(value)
-	if !ok || err != nil || n < 1 || n > method.MaxLive {
-		return nil, "", fmt.Errorf("option %q is not known; use n=N, the drafts of a tree, from 1 to %d", option, method.MaxLive)
-	}
-	return opener(n), fmt.Sprintf("n=%d", n), nil
-}
-
-func opener(drafts int) func(method.Env) (method.Method, error) {
-	return func(e method.Env) (method.Method, error) {
-		return medusa{e.Module("medusa"), drafts, e.Vocabulary}, nil
-	}
+	}.Takes(options, func(e method.Env, n []int) (method.Method, error) {
+		return medusa{e.Module("medusa"), n[0], e.Vocabulary}, nil
+	}))
 }
 
 // medusa is heads, and the drafts of a tree at most.

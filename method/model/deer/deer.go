@@ -10,7 +10,6 @@ import (
 	"fmt"
 
 	"grove/forest"
-	"grove/internal/options"
 	"grove/method"
 	"grove/method/grow"
 	"grove/method/module"
@@ -19,40 +18,20 @@ import (
 // ranks and drafts bound the tree: candidates of a depth, and all drafts.
 const ranks, drafts = 4, 32
 
-// settings are what a user may choose. The paper drafts up to 32 tokens; on a processor, which pays for each row, less is more.
-type settings struct{ masks, window int }
-
-var usual = settings{masks: 8, window: 256}
-
-// mostMasks and mostWindow bound the settings.
-const mostMasks, mostWindow = 64, 1 << 16
+// options are what a user may choose. The paper drafts up to 32 tokens; on a processor, which pays for each row, less is more.
+var options = []method.Option{
+	{Name: "masks", Is: "N, the tokens that a pass drafts", Usual: 8, Least: 1, Most: 64},
+	{Name: "window", Is: "N, the last tokens of the text that it reads", Usual: 256, Least: 1, Most: 1 << 16},
+}
 
 func init() {
 	method.Register(method.Info{
 		Name: "deer", Paper: "DEER: a diffusion model drafts in one pass, 2025", Kind: method.KindModel, Grade: method.Exact, RunsRows: true,
 		NotAuto: "no trained diffusion model was at hand",
-		Needs:   "a draft model of masked diffusion with the vocabulary (--draft)", CheckNeeds: meets, Open: opener(usual), WithOption: set, Options: usual.String(),
-	})
-}
-
-// String returns the options as a user writes them.
-func (o settings) String() string { return fmt.Sprintf("masks=%d+window=%d", o.masks, o.window) }
-
-// set reads the options, with a + between them.
-func set(text string) (func(method.Env) (method.Method, error), string, error) {
-	given := options.Parse(text, "+")
-	if text == "" {
-		given.Fail("no option is given")
-	}
-	o := settings{masks: given.Int("masks", usual.masks, 1, mostMasks), window: given.Int("window", usual.window, 1, mostWindow)}
-	if err := given.Err(); err != nil {
-		return nil, "", fmt.Errorf("%w; use masks=N, the tokens that a pass drafts, from 1 to %d, and window=N, the last tokens of the text that it reads, from 1 to %d, with a + between them", err, mostMasks, mostWindow)
-	}
-	return opener(o), o.String(), nil
-}
-
-func opener(o settings) func(method.Env) (method.Method, error) {
-	return func(e method.Env) (method.Method, error) { return &deer{e.Draft, e.Vocabulary, o}, nil }
+		Needs:   "a draft model of masked diffusion with the vocabulary (--draft)", CheckNeeds: meets,
+	}.Takes(options, func(e method.Env, n []int) (method.Method, error) {
+		return &deer{e.Draft, e.Vocabulary, n[0], n[1]}, nil
+	}))
 }
 
 // meets checks that the draft model is one of masked diffusion, of the target's vocabulary.
@@ -72,7 +51,8 @@ func meets(e method.Env) error {
 type deer struct {
 	model      method.Model
 	vocabulary int
-	settings
+	masks      int // of a pass at most
+	window     int // tokens of the text that a pass reads at most
 }
 
 // NewDrafter implements [method.Method].
