@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"grove/compute"
+	"grove/forest"
 	"grove/internal/par"
 	"grove/kv"
 	"grove/text/token"
@@ -50,8 +51,8 @@ type Info struct {
 	Exits     []Exit  // those that have a norm or a head of their own, ascending
 	// Predictors are the modules of the file that predict further tokens, in the order in which they follow each other.
 	Predictors []Predictor
-	LeftOut    string  // a predictor that the file has in part, and why it is left out
-	Module     *Module // of a draft module; nil: it is a model of its own
+	LeftOut    string         // a predictor that the file has in part, and why it is left out
+	Module     *forest.Module // of a draft module; nil: it is a model of its own
 
 	// AttentionShare is about how much of a layer's weights its attention part has, of a model that runs the two parts of a layer apart; 0: rows run
 	// layers as a whole ([forest.Row.SkipAttention]).

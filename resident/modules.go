@@ -8,7 +8,6 @@ import (
 
 	"grove/method"
 	"grove/model"
-	"grove/text/token"
 	"grove/weights/gguf"
 	"grove/weights/heads"
 )
@@ -91,11 +90,7 @@ func (m *Model) runModules(o Options) error {
 // modules returns the draft modules as methods see them: the predictors of the model's file are one, the first, which has the others.
 func (m *Model) modules() (all []*method.Module) {
 	for _, d := range m.Modules {
-		i := d.Model.Info().Module
-		of := &method.Module{Model: d.Engine.Model(), Family: i.Family, Taps: i.Taps, Heads: i.Heads, Prefix: i.Prefix, FeedsState: i.FeedsState, LayerCost: i.LayerCost, Rows: i.Rows, Chained: i.Chained, Block: (*method.Block)(i.Block)}
-		for _, id := range i.Vocabulary {
-			of.Vocabulary = append(of.Vocabulary, token.ID(id))
-		}
+		of := &method.Module{Model: d.Engine.Model(), Module: *d.Model.Info().Module}
 		if n := len(all) - 1; d.File == nil && n >= 0 && all[n].Family == of.Family {
 			all[n].Next = append(all[n].Next, of)
 			continue

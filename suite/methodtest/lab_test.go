@@ -277,17 +277,12 @@ func (l *lab) heads() []*method.Module {
 // headsBy is heads with what runs the rows of each.
 func (l *lab) headsBy(open func(model.Model) method.Model) (all []*method.Module) {
 	for _, m := range l.modules {
-		i := m.Info().Module
-		of := &method.Module{Model: open(m), Family: i.Family, Taps: i.Taps, Heads: i.Heads, Prefix: i.Prefix, FeedsState: i.FeedsState, Rows: i.Rows}
-		for _, id := range i.Vocabulary {
-			of.Vocabulary = append(of.Vocabulary, token.ID(id))
-		}
-		of.Block = (*method.Block)(i.Block)
+		of := &method.Module{Model: open(m), Module: *m.Info().Module}
 		all = append(all, of)
 		if of.Family == "eagle" { // the same rows, from a file of their own
 			mtp, next := *of, *of // two predictors, with the same weights
 			next.Model = open(m)
-			mtp.Family, mtp.Next, mtp.Chained = "mtp", []*method.Module{&next}, i.FeedsState
+			mtp.Family, mtp.Next, mtp.Chained = "mtp", []*method.Module{&next}, of.FeedsState
 			all = append(all, &mtp)
 		}
 	}

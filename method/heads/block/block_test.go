@@ -42,7 +42,7 @@ func scripted(own bool, vocabulary ...token.ID) (*method.Module, *growtest.Model
 		}
 		return logits
 	}
-	return &method.Module{Model: m, Family: "dflash", Vocabulary: vocabulary, Block: &method.Block{Size: 5, Mask: mask, Own: own}}, m
+	return &method.Module{Model: m, Module: forest.Module{Family: "dflash", Vocabulary: vocabulary, Block: &forest.Block{Size: 5, Mask: mask, Own: own}}}, m
 }
 
 // begin begins a text with a prompt whose features are known but for the last token's.

@@ -60,7 +60,7 @@ func script(t *testing.T, heads int) *scripted {
 		}
 		return slices.Clone(r.Vector)
 	}
-	s.module = &method.Module{Model: s, Family: "chimera", Heads: heads, Prefix: 1}
+	s.module = &method.Module{Model: s, Module: forest.Module{Family: "chimera", Heads: heads, Prefix: 1}}
 	return s
 }
 
@@ -194,7 +194,7 @@ func TestNeeds(t *testing.T) {
 	}
 	for want, env := range map[string]method.Env{
 		"none is given": {},
-		"none is given; the heads that are open are of the family hydra": {Modules: []*method.Module{{Family: "hydra"}}},
+		"none is given; the heads that are open are of the family hydra": {Modules: []*method.Module{{Module: forest.Module{Family: "hydra"}}}},
 	} {
 		if err := info.CheckNeeds(env); !errors.Is(err, method.ErrNeeds) || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)

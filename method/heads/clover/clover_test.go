@@ -52,7 +52,7 @@ func script(t *testing.T) *scripted {
 		}
 		return []float32{float32(r.ID), float32(len(path)), 0, 0}
 	}
-	s.module = &method.Module{Model: s, Family: "clover", Prefix: layers}
+	s.module = &method.Module{Model: s, Module: forest.Module{Family: "clover", Prefix: layers}}
 	return s
 }
 
@@ -121,7 +121,7 @@ func TestNeeds(t *testing.T) {
 	}
 	for want, env := range map[string]method.Env{
 		"none is given": {},
-		"none is given; the heads that are open are of the family hydra": {Modules: []*method.Module{{Family: "hydra"}}},
+		"none is given; the heads that are open are of the family hydra": {Modules: []*method.Module{{Module: forest.Module{Family: "hydra"}}}},
 	} {
 		if err := info.CheckNeeds(env); !errors.Is(err, method.ErrNeeds) || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)

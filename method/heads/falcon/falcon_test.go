@@ -21,7 +21,7 @@ func scripted() (*growtest.Model, *method.Module) {
 	m.Dims.Width = width
 	m.Next = func(path []token.ID, r forest.Row) []float32 { return next([]token.ID{(r.ID + 1) % vocabulary}, r) }
 	m.State = func([]token.ID) []float32 { return make([]float32, width) }
-	return m, &method.Module{Model: m, Family: "falcon", FeedsState: true, Block: &method.Block{Size: 2, Sees: true, Pairs: 2}}
+	return m, &method.Module{Model: m, Module: forest.Module{Family: "falcon", FeedsState: true, Block: &forest.Block{Size: 2, Sees: true, Pairs: 2}}}
 }
 
 func feature(int) []float32 { return make([]float32, width) }
@@ -87,7 +87,7 @@ func TestNeeds(t *testing.T) {
 	}
 	for want, env := range map[string]method.Env{
 		"none is given": {},
-		"none is given; the heads that are open are of the family eagle": {Modules: []*method.Module{{Family: "eagle"}}},
+		"none is given; the heads that are open are of the family eagle": {Modules: []*method.Module{{Module: forest.Module{Family: "eagle"}}}},
 	} {
 		if err := info.CheckNeeds(env); !errors.Is(err, method.ErrNeeds) || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)

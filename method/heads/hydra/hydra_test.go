@@ -48,7 +48,7 @@ func script(t *testing.T, heads, first int) *scripted {
 	s.Stream = func(path []token.ID, r forest.Row, _ int) []float32 {
 		return []float32{100*float32(len(path)) + r.Vector[0], 0, 0, 0}
 	}
-	s.module = &method.Module{Model: s, Family: "hydra", Heads: heads, Prefix: first}
+	s.module = &method.Module{Model: s, Module: forest.Module{Family: "hydra", Heads: heads, Prefix: first}}
 	return s
 }
 
@@ -195,7 +195,7 @@ func TestNeeds(t *testing.T) {
 		want string
 	}{
 		"nothing":        {method.Env{}, "none is given"},
-		"another family": {method.Env{Modules: []*method.Module{{Family: "medusa"}}}, "none is given; the heads that are open are of the family medusa"},
+		"another family": {method.Env{Modules: []*method.Module{{Module: forest.Module{Family: "medusa"}}}}, "none is given; the heads that are open are of the family medusa"},
 	} {
 		if err := info.CheckNeeds(c.env); !errors.Is(err, method.ErrNeeds) || err.Error() != c.want {
 			t.Errorf("%s: %v, want %s", name, err, c.want)

@@ -30,7 +30,7 @@ func scripted(heads int) (*method.Module, *growtest.Model) {
 		}
 		return cycle([]token.ID{(token.ID(r.Vector[0]) + token.ID(k)) % 20}, r)
 	}
-	return &method.Module{Model: m, Family: "medusa", Heads: heads}, m
+	return &method.Module{Model: m, Module: forest.Module{Family: "medusa", Heads: heads}}, m
 }
 
 // state is the feature of a token: the state of a target that finds the next token likeliest.
@@ -195,7 +195,7 @@ func TestOption(t *testing.T) {
 	if err != nil || m.(medusa).drafts != 7 {
 		t.Fatal(m, err)
 	}
-	other := method.Env{Modules: []*method.Module{{Family: "eagle"}}}
+	other := method.Env{Modules: []*method.Module{{Module: forest.Module{Family: "eagle"}}}}
 	if err := info.CheckNeeds(other); !errors.Is(err, method.ErrNeeds) || err.Error() != "none is given; the heads that are open are of the family eagle" {
 		t.Error(err)
 	}

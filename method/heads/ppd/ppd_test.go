@@ -17,7 +17,7 @@ func TestNeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	of := func(family string, rows ...forest.Row) method.Env {
-		return method.Env{Vocabulary: 40, Modules: []*method.Module{{Family: family, Rows: rows}}}
+		return method.Env{Vocabulary: 40, Modules: []*method.Module{{Module: forest.Module{Family: family, Rows: rows}}}}
 	}
 	for _, e := range []method.Env{{}, of("medusa")} {
 		if err := info.CheckNeeds(e); !errors.Is(err, method.ErrNeeds) {

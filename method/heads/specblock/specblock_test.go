@@ -39,9 +39,9 @@ func scripted(class int) (*method.Module, *growtest.Model) {
 	}
 	m.Stream = func([]token.ID, forest.Row, int) []float32 { return make([]float32, width) }
 	m.State = func([]token.ID) []float32 { return make([]float32, width) }
-	b := &method.Block{Size: slots, Rank: [4][]float32{make([]float32, 2*(width+15)), make([]float32, 2), make([]float32, 2*module.RankClasses), make([]float32, module.RankClasses)}}
+	b := &forest.Block{Size: slots, Rank: [4][]float32{make([]float32, 2*(width+15)), make([]float32, 2), make([]float32, 2*module.RankClasses), make([]float32, module.RankClasses)}}
 	b.Rank[3][class] = 1
-	return &method.Module{Model: m, Family: family, Taps: []int{1, 2, 3}, Block: b}, m
+	return &method.Module{Model: m, Module: forest.Module{Family: family, Taps: []int{1, 2, 3}, Block: b}}, m
 }
 
 // begin begins a text with a prompt whose features are known but for the last token's.
