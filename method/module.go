@@ -1,8 +1,6 @@
 package method
 
 import (
-	"fmt"
-
 	"grove/forest"
 )
 
@@ -63,17 +61,4 @@ func (e Env) Module(family string) *Module {
 		}
 	}
 	return nil
-}
-
-// MeetsModule returns the check of a method's needs that it has a draft module of a family.
-func MeetsModule(family string) func(Env) error {
-	return func(e Env) error {
-		switch {
-		case e.Module(family) != nil:
-			return nil
-		case len(e.Modules) > 0:
-			return fmt.Errorf("%w; the heads that are open are of the family %s", ErrNeeds, e.Modules[0].Family)
-		}
-		return ErrNeeds
-	}
 }

@@ -53,7 +53,7 @@ func (o Option) use() string {
 // options are those of one method, in the order of their one spelling.
 type options []Option
 
-// Takes returns the description of a method with options, of which a user may give some, each once, with a + between them. open prepares the method with the number of each, in
+// Takes returns the description of a method with options, of which a user may give some, each once, with a + between them; without options it takes none. open prepares the method with the number of each, in
 // order; the number of one that the method chooses is its usual one.
 func (i Info) Takes(all []Option, open func(Env, []int) (Method, error)) Info {
 	o := options(all)
@@ -61,7 +61,10 @@ func (i Info) Takes(all []Option, open func(Env, []int) (Method, error)) Info {
 		return func(e Env) (Method, error) { return open(e, numbers) }
 	}
 	usual := o.usual()
-	i.Open, i.Options = with(usual), o.spell(usual, true)
+	if i.Open = with(usual); len(o) == 0 {
+		return i
+	}
+	i.Options = o.spell(usual, true)
 	i.WithOption = func(option string) (func(Env) (Method, error), string, error) {
 		numbers, err := o.read(option)
 		if err != nil {

@@ -7,8 +7,6 @@
 package block
 
 import (
-	"fmt"
-
 	"grove/method"
 	"grove/method/module"
 )
@@ -30,44 +28,15 @@ func init() {
 const unmeasured = "it was not measured beside eagle3"
 
 // register adds a method that drafts with the modules of its name.
-func register(name, paper, notAuto string, drafter func(m *block) method.Drafter) {
-	method.Register(method.Info{
-		Name: name, Paper: paper, Kind: method.KindHeads, Grade: method.Exact, RunsRows: true, Auto: notAuto == "", NotAuto: notAuto,
-		Needs: "heads of the family " + name + " (--heads)", CheckNeeds: meets(name),
-	}.Takes(options, func(e method.Env, n []int) (method.Method, error) {
-		return &block{e.Module(name), n[0], e.Vocabulary, drafter}, nil
-	}))
+func register(name, paper, notAuto string, draft func(m *method.Module, vocabulary int, n []int) method.Drafter) {
+	family := module.Family{Name: name, Has: func(m *method.Module) bool { return m.Block != nil }, Lacks: "draft no blocks"}
+	method.Register(family.Method(method.Info{Name: name, Paper: paper, RunsRows: true, Auto: notAuto == "", NotAuto: notAuto}, options, draft))
 }
-
-// meets returns the check that there is a module of a family, and that it drafts blocks.
-func meets(family string) func(method.Env) error {
-	has := method.MeetsModule(family)
-	return func(e method.Env) error {
-		if err := has(e); err != nil {
-			return err
-		}
-		if e.Module(family).Block == nil {
-			return fmt.Errorf("%w; the heads that are open draft no blocks", method.ErrNeeds)
-		}
-		return nil
-	}
-}
-
-// block is a module with the rows of its blocks.
-type block struct {
-	module     *method.Module
-	rows       int
-	vocabulary int
-	drafter    func(m *block) method.Drafter
-}
-
-// NewDrafter implements [method.Method].
-func (m *block) NewDrafter(method.Trunk) (method.Drafter, error) { return m.drafter(m), nil }
 
 const ranks, drafts = 4, 32 // candidates of a depth, and drafts of a tree
 
 // newProduct returns a drafter of a module whose rows know nothing of the drafts before them.
-func newProduct(m *block) method.Drafter {
-	s := module.NewBlock(m.module, m.rows, m.vocabulary)
-	return module.NewProduct(&s, m.module.Wants(), ranks, drafts, m.vocabulary)
+func newProduct(m *method.Module, vocabulary int, n []int) method.Drafter {
+	s := module.NewBlock(m, n[0], vocabulary)
+	return module.NewProduct(&s, m.Wants(), ranks, drafts, vocabulary)
 }

@@ -18,24 +18,11 @@ import (
 var shape = grow.Shape{Ranks: []int{4}, Beam: 4, Depth: 5}
 
 func init() {
-	method.Register(method.Info{
-		Name: "clover", Paper: "Clover and Clover-2: a recurrent head, 2024", Kind: method.KindHeads, Grade: method.Exact, RunsRows: true,
-		NotAuto: "no trained heads were at hand",
-		Needs:   "heads of the family clover (--heads)", CheckNeeds: method.MeetsModule("clover"),
-		Open: func(e method.Env) (method.Method, error) { return clover{e.Module("clover"), e.Vocabulary}, nil },
-	})
-}
-
-// clover is the head.
-type clover struct {
-	module     *method.Module
-	vocabulary int
-}
-
-// NewDrafter implements [method.Method].
-func (m clover) NewDrafter(method.Trunk) (method.Drafter, error) {
-	s := &source{Heads: module.NewHeads(m.module, m.vocabulary), layers: m.module.Prefix}
-	return module.NewDrafter(shape, s, m.module, m.vocabulary), nil
+	method.Register(module.Family{Name: "clover"}.Method(method.Info{
+		Name: "clover", Paper: "Clover and Clover-2: a recurrent head, 2024", RunsRows: true, NotAuto: "no trained heads were at hand",
+	}, nil, func(m *method.Module, vocabulary int, _ []int) method.Drafter {
+		return module.NewDrafter(shape, &source{Heads: module.NewHeads(m, vocabulary), layers: m.Prefix}, m, vocabulary)
+	}))
 }
 
 // source gives the head's logits behind the text and behind drafts.

@@ -58,7 +58,7 @@ func script(t *testing.T) *scripted {
 
 func (s *scripted) text(t *testing.T, prompt ...token.ID) *growtest.Text {
 	t.Helper()
-	x := growtest.NewText(t, clover{s.module, vocabulary})
+	x := &growtest.Text{Drafter: growtest.Drafter(t, "clover", method.Env{Vocabulary: vocabulary, Modules: []*method.Module{s.module}})}
 	x.Begin(t, prompt...)
 	x.AddRan(0, feature)
 	return x
@@ -110,21 +110,5 @@ func TestEdges(t *testing.T) {
 	}
 	if err := x.Drafter.(method.Closer).Close(); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestNeeds expects what is open of another family to be named.
-func TestNeeds(t *testing.T) {
-	info, err := method.Find("clover")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for want, env := range map[string]method.Env{
-		"none is given": {},
-		"none is given; the heads that are open are of the family hydra": {Modules: []*method.Module{{Module: forest.Module{Family: "hydra"}}}},
-	} {
-		if err := info.CheckNeeds(env); !errors.Is(err, method.ErrNeeds) || err.Error() != want {
-			t.Errorf("%v, want %s", err, want)
-		}
 	}
 }

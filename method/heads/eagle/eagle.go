@@ -30,21 +30,9 @@ func init() {
 
 // register adds a method that drafts with a family of modules.
 func register(name, paper, family, notAuto string, auto bool, shape grow.Shape) {
-	method.Register(method.Info{
-		Name: name, Paper: paper, Kind: method.KindHeads, Grade: method.Exact, RunsRows: true, Auto: auto, NotAuto: notAuto,
-		Needs: "heads of the family " + family + " (--heads)", CheckNeeds: method.MeetsModule(family),
-		Open: func(e method.Env) (method.Method, error) { return eagle{e.Module(family), shape, e.Vocabulary}, nil },
-	})
-}
-
-// eagle is a module with a tree.
-type eagle struct {
-	module     *method.Module
-	shape      grow.Shape
-	vocabulary int
-}
-
-// NewDrafter implements [method.Method].
-func (m eagle) NewDrafter(method.Trunk) (method.Drafter, error) {
-	return module.NewDrafter(m.shape, module.NewSource(m.module, m.vocabulary), m.module, m.vocabulary), nil
+	method.Register(module.Family{Name: family}.Method(method.Info{
+		Name: name, Paper: paper, RunsRows: true, Auto: auto, NotAuto: notAuto,
+	}, nil, func(m *method.Module, vocabulary int, _ []int) method.Drafter {
+		return module.NewDrafter(shape, module.NewSource(m, vocabulary), m, vocabulary)
+	}))
 }

@@ -11,8 +11,8 @@ import (
 	"grove/method/module"
 )
 
-// family is the family of modules.
-const family = "kangaroo"
+// family is the modules with an adapter.
+var family = module.Family{Name: "kangaroo"}
 
 // options are what a user may choose; the usual ones are the paper's.
 var options = []method.Option{
@@ -21,15 +21,14 @@ var options = []method.Option{
 }
 
 func init() {
-	method.Register(method.Info{
-		Name: "kangaroo", Paper: "Kangaroo: double early exiting with an adapter, 2024", Kind: method.KindHeads, Grade: method.Exact, RunsRows: true, Auto: true,
-		Needs: "heads of the family " + family + " (--heads)", CheckNeeds: meets,
-	}.Takes(options, open))
+	method.Register(family.Info(method.Info{
+		Name: family.Name, Paper: "Kangaroo: double early exiting with an adapter, 2024", RunsRows: true, Auto: true, CheckNeeds: meets,
+	}).Takes(options, open))
 }
 
 // meets returns an error where there is no module, or no target whose layers could draft.
 func meets(e method.Env) error {
-	if err := method.MeetsModule(family)(e); err != nil {
+	if err := family.Meets(e); err != nil {
 		return err
 	}
 	if e.Target == nil {
@@ -40,7 +39,7 @@ func meets(e method.Env) error {
 
 // open prepares an adapter with options.
 func open(e method.Env, n []int) (method.Method, error) {
-	return &kangaroo{e.Module(family), e.Target.Size(), n[0], n[1]}, nil
+	return &kangaroo{e.Module(family.Name), e.Target.Size(), n[0], n[1]}, nil
 }
 
 // kangaroo is an adapter with the target's sizes.

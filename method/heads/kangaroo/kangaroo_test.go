@@ -102,7 +102,7 @@ func roundOf(t *testing.T, name string, model *growtest.Model, text ...token.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := info.Open(method.Env{Vocabulary: vocabulary, Target: target, Modules: []*method.Module{{Model: x.adapter, Module: forest.Module{Family: family, Taps: []int{exit}}}}})
+	m, err := info.Open(method.Env{Vocabulary: vocabulary, Target: target, Modules: []*method.Module{{Model: x.adapter, Module: forest.Module{Family: family.Name, Taps: []int{exit}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -285,7 +285,7 @@ func TestOptions(t *testing.T) {
 			t.Errorf("%s: %v", option, err)
 		}
 	}
-	target, module := counting(), []*method.Module{{Model: counting(), Module: forest.Module{Family: family, Taps: []int{1}}}}
+	target, module := counting(), []*method.Module{{Model: counting(), Module: forest.Module{Family: family.Name, Taps: []int{1}}}}
 	for name, c := range map[string]struct {
 		env  method.Env
 		want string

@@ -15,22 +15,9 @@ import (
 var options = []method.Option{{Name: "n", Is: "N, the drafts of a tree", Usual: 63, Least: 1, Most: method.MaxLive}}
 
 func init() {
-	method.Register(method.Info{
-		Name: "medusa", Paper: "Medusa: heads that predict the tokens behind the next one, 2024", Kind: method.KindHeads, Grade: method.Exact, RunsRows: true, Auto: true,
-		Needs: "heads of the family medusa (--heads)", CheckNeeds: method.MeetsModule("medusa"),
-	}.Takes(options, func(e method.Env, n []int) (method.Method, error) {
-		return medusa{e.Module("medusa"), n[0], e.Vocabulary}, nil
+	method.Register(module.Family{Name: "medusa"}.Method(method.Info{
+		Name: "medusa", Paper: "Medusa: heads that predict the tokens behind the next one, 2024", RunsRows: true, Auto: true,
+	}, options, func(m *method.Module, vocabulary int, n []int) method.Drafter {
+		return module.NewProduct(module.NewHeads(m, vocabulary), m.Wants(), grow.MaxRanks, n[0], vocabulary)
 	}))
-}
-
-// medusa is heads, and the drafts of a tree at most.
-type medusa struct {
-	module     *method.Module
-	drafts     int
-	vocabulary int
-}
-
-// NewDrafter implements [method.Method].
-func (m medusa) NewDrafter(method.Trunk) (method.Drafter, error) {
-	return module.NewProduct(module.NewHeads(m.module, m.vocabulary), m.module.Wants(), grow.MaxRanks, m.drafts, m.vocabulary), nil
 }

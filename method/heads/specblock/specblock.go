@@ -6,13 +6,14 @@
 package specblock
 
 import (
-	"fmt"
-
 	"grove/method"
 	"grove/method/module"
 )
 
-const family = "specblock"
+// family is the modules of slots.
+var family = module.Family{
+	Name: "specblock", Has: func(m *method.Module) bool { return m.Block != nil && len(m.Block.Rank[0]) > 0 }, Lacks: "have no slots",
+}
 
 // options are what a user may choose. The published ones are beam=10+blocks=2+drafts=60; on a processor, which pays for each row, less is more.
 var options = []method.Option{
@@ -23,27 +24,16 @@ var options = []method.Option{
 }
 
 func init() {
-	method.Register(method.Info{
-		Name: family, Paper: "SpecBlock: blocks of slots, and a head that says how widely to branch, 2026", Kind: method.KindHeads, Grade: method.Exact, RunsRows: true,
+	method.Register(family.Info(method.Info{
+		Name: family.Name, Paper: "SpecBlock: blocks of slots, and a head that says how widely to branch, 2026", RunsRows: true,
 		NotAuto: "eagle2 drafts more behind the same text",
-		Needs:   "heads of the family " + family + " (--heads)", CheckNeeds: meets,
-	}.Takes(options, open))
+	}).Takes(options, open))
 }
 
 // open prepares a module with options.
 func open(e method.Env, n []int) (method.Method, error) {
-	return &specblock{e.Module(family), e.Vocabulary, module.NewTuning(e.Module(family)), n[0], n[1], n[2], n[3] > 0}, nil
-}
-
-// meets checks that there is a module of slots.
-func meets(e method.Env) error {
-	if err := method.MeetsModule(family)(e); err != nil {
-		return err
-	}
-	if b := e.Module(family).Block; b == nil || len(b.Rank[0]) == 0 {
-		return fmt.Errorf("%w; the heads that are open have no slots", method.ErrNeeds)
-	}
-	return nil
+	m := e.Module(family.Name)
+	return &specblock{m, e.Vocabulary, module.NewTuning(m), n[0], n[1], n[2], n[3] > 0}, nil
 }
 
 // specblock is a module with its options.
