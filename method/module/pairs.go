@@ -27,10 +27,10 @@ type Pairs struct {
 	inputs  []float32
 	states  []float32
 	logits  []float32
-	path    []token.ID // of the block before a new one and of its own rows
-	pairs   []float32  // the features of these
-	answers []int      // of the last pass: the rows whose logits are behind its drafts
-	rowOf   []int      // by place in the tree: the row whose logits are behind a draft
+	path    []token.ID  // of the block before a new one and of its own rows
+	pairs   []float32   // the features of these
+	answers []int       // of the last pass: the rows whose logits are behind its drafts
+	rowOf   grow.Places // the row whose logits are behind a draft
 }
 
 // maxBlocks bounds the blocks of a tree, whose logits are kept.
@@ -136,10 +136,8 @@ func (p *Pairs) Expand(ctx context.Context, t *method.Tree, drafts []int) error 
 		if row++; row%p.size == 0 {
 			row = p.next(t, at, row/p.size-1)
 		}
-		for len(p.rowOf) <= at {
-			p.rowOf = append(p.rowOf, 0)
-		}
-		p.rowOf[at], p.answers = row, append(p.answers, row)
+		p.rowOf.Set(at, row)
+		p.answers = append(p.answers, row)
 	}
 	if len(p.rows) == 0 {
 		return nil

@@ -25,7 +25,7 @@ type Source struct {
 	feeds  *Source               // if it is not nil, what rows of the text give is a feature of its rows
 	behind []method.Row          // mask rows that run behind the text's last row, in its pass
 	offset int                   // place of Logits(0) in the last pass
-	places []int                 // by place in the tree: in Live
+	places grow.Places           // of drafts in Live
 	dense  []float32             // the logits of a row by the target's tokens, where the module drafts some of these
 }
 
@@ -163,10 +163,7 @@ func (s *Source) Expand(ctx context.Context, t *method.Tree, drafts []int) error
 			row.Vector = s.own[feature*width:][:width]
 		}
 		s.rows, s.Live = append(s.rows, row), append(s.Live, l)
-		for len(s.places) <= at {
-			s.places = append(s.places, grow.None)
-		}
-		s.places[at] = len(s.Live) - 1
+		s.places.Set(at, len(s.Live)-1)
 	}
 	if err := s.Grow(ctx, s.rows); err != nil {
 		return err

@@ -30,8 +30,8 @@ type source struct {
 	*module.Heads
 	layers int // of the module that read the text; the next ones are the cell, the head behind the text, and that behind a draft
 	rows   []method.Row
-	states []float32 // of the text, and of the drafts that were expanded
-	places []int     // by place in the tree: of its state, counted from 0
+	states []float32   // of the text, and of the drafts that were expanded
+	places grow.Places // of the states of drafts, counted from 0
 }
 
 // Root implements [grow.LogitSource].
@@ -61,10 +61,7 @@ func (s *source) Expand(ctx context.Context, t *method.Tree, drafts []int) error
 			ID: n.ID, Vector: s.states[state*width:][:width], Skip: forest.LayerRange(0, s.layers).With(s.layers + 1),
 			Want: forest.Want{Logits: true, Hidden: forest.Layers{}.With(s.layers)},
 		}})
-		for len(s.places) <= at {
-			s.places = append(s.places, 0)
-		}
-		s.places[at] = len(s.states)/width + i
+		s.places.Set(at, len(s.states)/width+i)
 	}
 	if err := s.Run(ctx, s.rows); err != nil {
 		return err

@@ -50,7 +50,7 @@ type source struct {
 	longest  int             // tokens that a row reads at most
 	rows     []method.Row
 	read     []forest.Weighted // tokens that rows read
-	places   []int             // by place in the tree: in Live
+	places   grow.Places       // of drafts in Live
 }
 
 func newSource(m *method.Module, vocabulary int, trigrams bool) *source {
@@ -86,10 +86,7 @@ func (s *source) Expand(ctx context.Context, t *method.Tree, drafts []int) error
 	s.begin(len(drafts))
 	for i, at := range drafts {
 		s.add(t, at)
-		for len(s.places) <= at {
-			s.places = append(s.places, grow.None)
-		}
-		s.places[at] = len(s.Live) + i
+		s.places.Set(at, len(s.Live)+i)
 	}
 	return s.Run(ctx, s.rows)
 }
