@@ -1,16 +1,13 @@
 package grove
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"grove/diffuse"
 	"grove/engine"
-	"grove/internal/kernel"
 	"grove/model"
 	"grove/sample"
 	"grove/text/token"
@@ -47,7 +44,7 @@ func DiffusionCaches() []CacheInfo { return diffuse.Caches }
 func CheckDiffusion(d Diffusion) error {
 	s := diffuse.Settings{Length: diffuse.MostLength, Policy: d.Policy, Cache: d.Cache, Blocks: d.Blocks, Delimiters: []token.ID{0}, Early: d.Early, Filter: &model.CanvasFilter{Length: diffuse.MostLength}}
 	if err := s.Check(); err != nil {
-		return &OptionError{Err: fmt.Errorf("grove: %w", err)}
+		return canvasError("", err)
 	}
 	return nil
 }
@@ -60,24 +57,12 @@ func (g *Generation) canvas() error {
 	info, r := g.model.resident.Model.Info().Diffusion, &g.req
 	if info == nil {
 		if r.Diffusion != nil {
-			return &OptionError{Err: fmt.Errorf("grove: %s is no model of masked diffusion; leave out its settings", g.model.Info().Arch)}
+			return canvasError("diffusion", fmt.Errorf("%s is no model of masked diffusion; leave out its settings", g.model.Info().Arch))
 		}
 		return nil
 	}
-	p := &r.Penalties
-	for _, not := range []struct {
-		is   bool
-		what string
-	}{
-		{r.Constraint != nil, "a constraint"}, {r.Session != "", "a session"}, {r.Suffix != nil, "a suffix"}, {r.Heal, "healing the prompt's end"},
-		{r.Search != "", "a search"}, {r.SkipLayers != "", "skipping layers"}, {r.Method != "" && r.Method != MethodAuto && r.Method != MethodOff, "a method that drafts"}, {r.Accept != "" && r.Accept != AcceptExact, "a rule that accepts drafts"},
-		{r.Thinking != nil, "a bound of thoughts"}, {r.Top > 0 || r.PostSampling, "the likeliest tokens beside each"}, {len(r.Adapters) > 0, "adapters"},
-		{r.Sampling.Mirostat.Version > 0, "mirostat"}, {p.MinTokens > 0, "a least number of tokens"},
-		{p.Repeat != 0 && p.Repeat != 1 || p.Presence != 0 || p.Frequency != 0 || p.DRY.Multiplier != 0, "a penalty of repetitions"},
-	} {
-		if not.is {
-			return &OptionError{Err: fmt.Errorf("grove: %s fills a canvas by masked diffusion, for which %s is not supported", g.model.Info().Arch, not.what)}
-		}
+	if err := g.unfillable(); err != nil {
+		return err
 	}
 	d := Diffusion{}
 	if r.Diffusion != nil {
@@ -88,20 +73,22 @@ func (g *Generation) canvas() error {
 		r.MaxTokens = min(usualCanvas, room)
 	}
 	if r.MaxTokens > room || room < 1 {
-		return &OptionError{Err: fmt.Errorf("grove: a canvas of %d tokens behind a prompt of %d: the context has %d", r.MaxTokens, len(g.prompt), g.model.engine.Context())}
+		return canvasError("length", fmt.Errorf("a canvas of %d tokens behind a prompt of %d: the context has %d", r.MaxTokens, len(g.prompt), g.model.engine.Context()))
 	}
 	g.diffusion = &diffuse.Settings{
 		Length: r.MaxTokens, Block: d.Block, Passes: d.Steps, Policy: d.Policy, Cache: d.Cache, Drafts: d.Drafts, Mask: info.Mask, Shift: info.Shift,
 		Blocks: d.Blocks, Early: d.Early, Ends: g.ends,
+		Left: r.Constraint != nil || r.Heal || g.draws().ReadText(), Likely: r.Top > 0 || r.PostSampling,
 	}
 	if info.Filter != nil {
 		g.diffusion.Filter = info.Filter
 	}
 	if d.Blocks != "" {
-		g.diffusion.Delimiters = g.model.lineEnds()
+		tokens := g.model.tokenizer
+		g.diffusion.Delimiters = diffuse.LineEnds(g.model.Vocabulary(), func(dst []byte, id token.ID) ([]byte, error) { return tokens.AppendPiece(dst, id, false) })
 	}
 	if err := g.diffusion.Check(); err != nil {
-		return &OptionError{Err: fmt.Errorf("grove: %w", err)}
+		return canvasError("", err)
 	}
 	if d.Cache != "" && d.Cache != "none" {
 		g.stats.Grade = Lossy
@@ -109,50 +96,66 @@ func (g *Generation) canvas() error {
 	return nil
 }
 
-// lineEnds returns the tokens that are the ends of lines, with blanks behind them.
-func (m *Model) lineEnds() (ids []token.ID) {
-	var piece []byte
-	for id := range m.Vocabulary() {
-		var err error
-		if piece, err = m.tokenizer.AppendPiece(piece[:0], token.ID(id), false); err == nil && bytes.HasPrefix(piece, []byte("\n")) && len(bytes.TrimSpace(piece)) == 0 {
-			ids = append(ids, token.ID(id))
+// DiffusionError says which setting of a request a canvas cannot have: of [Diffusion] in lower case, length for its tokens, or of the request, as the server names it.
+type DiffusionError = diffuse.SettingError
+
+// canvasError returns an [*OptionError] of a [*DiffusionError].
+func canvasError(setting string, err error) error {
+	if !errors.As(err, new(*DiffusionError)) {
+		err = &DiffusionError{Setting: setting, Err: err}
+	}
+	return &OptionError{Err: fmt.Errorf("grove: %w", err)}
+}
+
+// unfillable returns an error where the request asks for what no canvas can do.
+func (g *Generation) unfillable() error {
+	r := &g.req
+	for _, not := range []struct {
+		is            bool
+		setting, what string
+	}{
+		{r.Session != "", "session", "a session"}, {r.Suffix != nil, "suffix", "a suffix"}, {r.Search != "", "search", "a search"}, {r.SkipLayers != "", "skip_layers", "skipping layers"},
+		{r.Method != "" && r.Method != MethodAuto && r.Method != MethodOff, "method", "a method that drafts"}, {r.Accept != "" && r.Accept != AcceptExact, "accept", "a rule that accepts drafts"},
+		{len(r.Adapters) > 0, "lora", "adapters"}, {r.Constraint != nil && r.Constraint.Lookahead != nil, "lookahead", "a constraint that looks ahead"},
+	} {
+		if not.is {
+			return canvasError(not.setting, fmt.Errorf("%s fills a canvas by masked diffusion, for which %s is not supported", g.model.Info().Arch, not.what))
 		}
 	}
-	return ids
+	return nil
+}
+
+// draws returns how the tokens of the canvas are drawn.
+func (g *Generation) draws() diffuse.Draws {
+	r := &g.req
+	by := sample.Settings{Params: r.Sampling, Penalties: r.Penalties, Thinking: g.thinking, SampleIndex: r.SampleIndex, Stages: g.stages}
+	return diffuse.Draws{Settings: by, Prompt: g.prompt, Vocabulary: g.model.Vocabulary(), Top: r.Top, Drawn: r.PostSampling}
 }
 
 // fill fills the canvas and gives its tokens as they are certain, from the beginning.
 func (g *Generation) fill(yield func(Token, error) bool) (err error) {
-	chain, err := sample.NewChain(sample.Settings{Params: g.req.Sampling, Penalties: g.req.Penalties, SampleIndex: g.req.SampleIndex}, g.model.Vocabulary())
+	sampler, err := diffuse.NewSampler(g.draws(), g.diffusion.Left)
 	if err != nil {
 		return err
 	}
-	chain.Begin(g.prompt)
 	board, err := g.model.engine.OpenBoard(len(g.prompt) + g.diffusion.Length)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, board.Close()) }()
-	d, err := diffuse.New(g.prompt, *g.diffusion, board, diffuse.NewSampler(chain, len(g.prompt), g.model.Vocabulary()))
+	d, err := diffuse.New(g.prompt, *g.diffusion, board, sampler)
 	if err != nil {
 		return err
 	}
-	given := 0
-	return g.emit(func(ctx context.Context) (t engine.SampledToken, err error) {
-		for len(d.Finished()) == given {
-			if d.Done() {
-				return t, engine.ErrContext
-			}
-			if err := d.Step(ctx); err != nil {
-				return t, err
-			}
-			g.stats.CanvasStats = d.Stats()
-			if g.stats.PromptTime == 0 {
-				g.stats.PromptTime = time.Since(g.start)
-			}
+	return g.emit(func(ctx context.Context) (engine.SampledToken, error) {
+		p, more, err := d.Next(ctx)
+		g.stats.CanvasStats = d.Stats()
+		if g.stats.PromptTime == 0 {
+			g.stats.PromptTime = time.Since(g.start)
 		}
-		at := d.Finished()[given]
-		given++
-		return engine.SampledToken{Token: sample.Token{ID: at.ID, Logprob: float32(kernel.Log64(max(at.P, math.SmallestNonzeroFloat64)))}}, nil
-	}, yield)
+		if err == nil && !more {
+			err = engine.ErrContext
+		}
+		return engine.SampledToken{Token: sample.Token{ID: p.ID, Logprob: p.Logprob()}, Top: p.Top()}, err
+	}, d.Ended, yield)
 }

@@ -149,10 +149,11 @@ func TestDiffusionRefused(t *testing.T) {
 		{"steps", m, grove.Request{MaxTokens: 8, Diffusion: &grove.Diffusion{Steps: 9}}, "9 steps; there must be 1 to 8"},
 		{"steps below", m, grove.Request{MaxTokens: 8, Diffusion: &grove.Diffusion{Steps: -1}}, "-1 steps; there must be 1 to 8"},
 		{"a policy", m, grove.Request{Diffusion: &grove.Diffusion{Policy: "treshold"}}, `policy "treshold" is not known`},
+		{"a policy that revises", m, grove.Request{Diffusion: &grove.Diffusion{Policy: "rcr"}, Penalties: grove.Penalties{Repeat: 1.2}}, "policy rcr changes tokens that are fixed"},
+		{"drafts", m, grove.Request{MaxTokens: 8, Diffusion: &grove.Diffusion{Policy: "static", Drafts: 2}, Constraint: &grove.Constraint{Regex: "a*"}}, "2 drafts of a canvas, which is filled from the left"},
 		{"a search", m, grove.Request{Search: "ffs"}, "for which a search is not supported"},
 		{"skipping layers", m, grove.Request{SkipLayers: "to=1"}, "for which skipping layers is not supported"},
 		{"a session", m, grove.Request{Session: "x.session"}, "for which a session is not supported"},
-		{"a penalty", m, grove.Request{Penalties: grove.Penalties{Repeat: 1.2}}, "for which a penalty of repetitions is not supported"},
 	} {
 		c.r.Prompt = "text"
 		_, err := c.model.Generate(t.Context(), c.r)

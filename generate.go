@@ -399,11 +399,11 @@ func (g *Generation) run(yield func(Token, error) bool) (err error) {
 			return err
 		}
 	}
-	return g.emit(next, yield)
+	return g.emit(next, func() bool { return g.program == nil && s.Ended() }, yield)
 }
 
-// emit turns the tokens that next gives into text, until the answer ends.
-func (g *Generation) emit(next func(context.Context) (engine.SampledToken, error), yield func(Token, error) bool) error {
+// emit turns the tokens that next gives into text, until the answer ends: ended reports that its end is not drawn.
+func (g *Generation) emit(next func(context.Context) (engine.SampledToken, error), ended func() bool, yield func(Token, error) bool) error {
 	text, err := g.newText()
 	if err != nil {
 		return err
@@ -414,7 +414,7 @@ func (g *Generation) emit(next func(context.Context) (engine.SampledToken, error
 			g.stats.Finish = FinishLength
 			break
 		}
-		if g.program == nil && g.diffusion == nil && g.seq.Ended() { // the token of the end is not drawn
+		if ended() {
 			g.stats.Finish = FinishStop
 			break
 		}

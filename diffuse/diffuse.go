@@ -6,8 +6,8 @@
 package diffuse
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -59,6 +59,10 @@ type Settings struct {
 	Ends  func(token.ID) bool // reports whether a token ends the text; nil: none does
 
 	Filter Filter // of the policy learned; nil: the model has none
+	// Left fills the canvas from the left, by a [Follower]: a pass fixes a run of places from the first mask on, each behind the text before it.
+	Left bool
+	// Likely asks for what a [Judge] tells of each token.
+	Likely bool
 
 	Mask  token.ID
 	Shift bool // a row gives the token behind its own place
@@ -69,6 +73,8 @@ type Place struct {
 	ID   token.ID // the mask, as long as it is one
 	P    float64  // the probability of ID, at temperature 1, in the pass that fixed it
 	Pass int      // that fixed it
+
+	Likely *Likely // what [Settings.Likely] asks for; nil: nothing
 }
 
 // Generator fills one canvas. It is for one goroutine.
@@ -82,6 +88,10 @@ type Generator struct {
 	ahead   ahead
 
 	readsTokens bool // proposals of the block's tokens are wanted
+	following   following
+	given       int   // places that Next gave
+	judging     Judge // nil: nothing is asked for
+	failed      error // by which judging did
 
 	prompt    []token.ID
 	canvas    []Place
@@ -117,7 +127,7 @@ func (s *Settings) Check() error {
 func (g *Generator) open() (err error) {
 	s := &g.s
 	if g.policy, err = OpenPolicy(s.Policy); err != nil {
-		return err
+		return &SettingError{"policy", err}
 	}
 	if s.Block == 0 {
 		s.Block = s.Length
@@ -130,21 +140,18 @@ func (g *Generator) open() (err error) {
 	}
 	switch {
 	case s.Mask == token.None:
-		return errors.New("diffuse: the model names no mask token (tokenizer.ggml.mask_token_id), without which there is no canvas")
+		return s.fault("", "the model names no mask token (tokenizer.ggml.mask_token_id), without which there is no canvas")
 	case s.Length < 1 || s.Length > MostLength:
-		return fmt.Errorf("diffuse: a canvas of %d tokens; it must have 1 to %d", s.Length, MostLength)
+		return s.fault("length", "a canvas of %d tokens; it must have 1 to %d", s.Length, MostLength)
 	case s.Block < 1 || s.Block > s.Length:
-		return fmt.Errorf("diffuse: blocks of %d tokens; they must have 1 to %d, the canvas", s.Block, s.Length)
+		return s.fault("block", "blocks of %d tokens; they must have 1 to %d, the canvas", s.Block, s.Length)
 	case s.Passes < 1 || s.Passes > s.Length:
-		return fmt.Errorf("diffuse: %d steps; there must be 1 to %d, the tokens of the canvas", s.Passes, s.Length)
+		return s.fault("steps", "%d steps; there must be 1 to %d, the tokens of the canvas", s.Passes, s.Length)
 	}
 	if g.cache, err = openCache(s.Cache); err != nil {
-		return err
+		return &SettingError{"cache", err}
 	}
-	if err = s.draftable(g.policy, g.cache); err != nil {
-		return err
-	}
-	if err = s.fits(g.policy, g.cache); err != nil {
+	if err = cmp.Or(s.draftable(g.policy, g.cache), s.followable(g.policy, g.cache), s.fits(g.policy, g.cache)); err != nil {
 		return err
 	}
 	_, g.readsTokens = g.policy.(*learned)
@@ -159,6 +166,9 @@ func New(prompt []token.ID, s Settings, b Board, sampler Sampler) (*Generator, e
 	if err := g.open(); err != nil {
 		return nil, err
 	}
+	if err := g.lookUp(); err != nil {
+		return nil, err
+	}
 	g.canvas = slices.Repeat([]Place{{ID: s.Mask, Pass: -1}}, s.Length)
 	if g.s.Ends == nil {
 		g.s.Ends = func(token.ID) bool { return false }
@@ -167,8 +177,8 @@ func New(prompt []token.ID, s Settings, b Board, sampler Sampler) (*Generator, e
 	return g, nil
 }
 
-// Done reports whether no mask is left.
-func (g *Generator) Done() bool { return g.masks == 0 }
+// Done reports whether no mask is left that a pass could fix.
+func (g *Generator) Done() bool { return g.masks == 0 || g.following.over }
 
 // Finished returns the places from the beginning that are tokens and stay so.
 func (g *Generator) Finished() []Place {
@@ -177,6 +187,20 @@ func (g *Generator) Finished() []Place {
 		n++
 	}
 	return g.canvas[:n]
+}
+
+// Next returns the next place from the beginning that stays as it is, and runs the passes that it takes; more is false where the canvas has none. Errors are those of [Generator.Step].
+func (g *Generator) Next(ctx context.Context) (p Place, more bool, err error) {
+	for len(g.Finished()) == g.given {
+		if g.Done() {
+			return p, false, nil
+		}
+		if err := g.Step(ctx); err != nil {
+			return p, false, err
+		}
+	}
+	g.given++
+	return g.canvas[g.given-1], true, nil
 }
 
 // Step runs a pass and fixes what the policy chooses. It does nothing where the canvas is full. Errors are the board's, the sampler's, and one that says that a policy fixed nothing.
@@ -211,7 +235,7 @@ func (g *Generator) Step(ctx context.Context) error {
 	}
 	if g.known() {
 		g.finish()
-		return nil
+		return g.failed
 	}
 	err := g.decide()
 	if g.ahead.cut && err == nil {
@@ -341,9 +365,11 @@ func (g *Generator) proposeAt(branch, step int, canvas []Place, to []Proposal) e
 		if err != nil {
 			return err
 		}
-		to[place] = p
+		if to[place] = p; g.s.Drafts > 0 {
+			g.judge(place, &to[place]) // the pass that fixes it may have other logits
+		}
 	}
-	return nil
+	return g.failed
 }
 
 // decide lets the policy choose, and writes what it chose.
@@ -356,8 +382,8 @@ func (g *Generator) decide() error {
 	for _, at := range d.Mask {
 		g.unfix(at)
 	}
-	for _, at := range d.Fix {
-		g.fix(at, &g.proposals[at])
+	if err := g.fixChosen(d.Fix); err != nil {
+		return err
 	}
 	v.Pass++
 	g.pass++
@@ -371,11 +397,23 @@ func (g *Generator) decide() error {
 // mostPasses bounds the passes of a block.
 func mostPasses(v *View) int { return 4*(v.End-v.First) + v.Passes }
 
+// fixChosen fixes the places that the policy chose, or those of them that a follower can draw.
+func (g *Generator) fixChosen(chosen []int) error {
+	if g.following.text != nil {
+		return cmp.Or(g.fixLeft(chosen), g.failed)
+	}
+	for _, at := range chosen {
+		g.fix(at, &g.proposals[at])
+	}
+	return g.failed
+}
+
 func (g *Generator) fix(at int, p *Proposal) {
+	g.judge(at, p)
 	if g.canvas[at].ID == g.s.Mask {
 		g.masks--
 	}
-	g.canvas[at] = Place{ID: p.ID, P: p.P, Pass: g.pass}
+	g.canvas[at] = Place{ID: p.ID, P: p.P, Pass: g.pass, Likely: p.Likely}
 }
 
 func (g *Generator) unfix(at int) {

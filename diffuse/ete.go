@@ -1,7 +1,6 @@
 package diffuse
 
 import (
-	"fmt"
 	"slices"
 
 	"grove/internal/kernel"
@@ -131,9 +130,9 @@ func (v *View) likeliest(at, n int) (all []Trial) {
 func (s *Settings) explorable(c cache) error {
 	switch {
 	case c.reach() != runsAll:
-		return fmt.Errorf("diffuse: the policy %s reads all of the canvas, which the cache %s does not run; choose none or prefix", s.Policy, s.Cache)
+		return s.fault("cache", "the policy %s reads all of the canvas, which the cache %s does not run; choose none or prefix", s.Policy, s.Cache)
 	case s.Blocks != "" || s.Early != "":
-		return fmt.Errorf("diffuse: the policy %s with adaptive blocks or an early end; choose one of them", s.Policy)
+		return s.fault("policy", "the policy %s with adaptive blocks or an early end; choose one of them", s.Policy)
 	}
 	return nil
 }

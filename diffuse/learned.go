@@ -2,7 +2,6 @@ package diffuse
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"grove/internal/kernel"
@@ -38,9 +37,9 @@ func (p *learned) take(s *Settings) error {
 	case s.Filter == nil:
 		return errors.New("diffuse: the policy learned goes by a filter (tensors diffusion.filter.N), and the model's file has none; choose another policy")
 	case s.Blocks != "":
-		return fmt.Errorf("diffuse: the policy learned with blocks %q, whose lengths its filter does not know; choose one of them", s.Blocks)
+		return s.fault("policy", "the policy learned with blocks %q, whose lengths its filter does not know; choose one of them", s.Blocks)
 	case s.Block > s.Filter.Block():
-		return fmt.Errorf("diffuse: blocks of %d tokens; the model's filter, by which the policy learned goes, knows blocks of up to %d", s.Block, s.Filter.Block())
+		return s.fault("block", "blocks of %d tokens; the model's filter, by which the policy learned goes, knows blocks of up to %d", s.Block, s.Filter.Block())
 	}
 	p.filter, p.likely, p.logits = s.Filter, make([]float32, s.Filter.Block()), make([]float32, s.Filter.Block())
 	return nil

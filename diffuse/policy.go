@@ -109,9 +109,9 @@ func (s *Settings) fits(p Policy, c cache) error {
 	l, learns := p.(*learned)
 	switch {
 	case groups && !counts:
-		return fmt.Errorf("diffuse: the cache %s groups the passes of the policy static; choose this, or another cache", s.Cache)
+		return s.fault("cache", "the cache %s groups the passes of the policy static; choose this, or another cache", s.Cache)
 	case (learns || p.Revises()) && c.reach() == runsSome:
-		return fmt.Errorf("diffuse: policy %s reads all places of a block, which the cache %s does not run; choose none, prefix, dual or vicinity", s.Policy, s.Cache)
+		return s.fault("cache", "policy %s reads all places of a block, which the cache %s does not run; choose none, prefix, dual or vicinity", s.Policy, s.Cache)
 	case explores:
 		return s.explorable(c)
 	case learns:

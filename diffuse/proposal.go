@@ -14,6 +14,7 @@ type Proposal struct {
 	Gap     float64   // between the logits of the two likeliest tokens
 	Entropy float64   // of the distribution, in nats
 	Logits  []float32 // the pass's, valid while the policy chooses
+	Likely  *Likely   // what is told of ID; nil: nothing, or not yet
 }
 
 // reader reads the proposal of a place from the logits of a pass.
