@@ -14,10 +14,10 @@ import (
 )
 
 // Diffusion says how a model of masked diffusion fills the canvas of an answer, which has as many tokens as the answer may. The zero value is Fast-dLLM's threshold
-// over one block, without a cache.
+// over one block, without a cache; of a model of blocks, over blocks of its own length, with the keys of finished blocks.
 type Diffusion struct {
 	Steps  int    // passes of all blocks together, for policies that count them; 0: one for each token
-	Block  int    // tokens of a block: blocks are filled one after the other; 0: the canvas is one
+	Block  int    // tokens of a block: blocks are filled one after the other; 0: the canvas is one, or the block of a model of blocks, which it does not exceed
 	Policy string // what a pass fixes, with options, as in "threshold:p=0.9"; [DiffusionPolicies] lists them
 	Cache  string // whose keys of earlier passes a pass sees; [DiffusionCaches] lists them. All but none are lossy
 	Blocks string // "adaptive" or "adaptive:P": a block ends behind a line whose end has at least the probability P (AdaBlock, 2025), and is of Block tokens otherwise; "": no
@@ -42,15 +42,12 @@ func DiffusionCaches() []CacheInfo { return diffuse.Caches }
 
 // CheckDiffusion returns an [*OptionError] where settings are none for any canvas: a policy, a cache or another name that there is not.
 func CheckDiffusion(d Diffusion) error {
-	s := diffuse.Settings{Length: diffuse.MostLength, Policy: d.Policy, Cache: d.Cache, Blocks: d.Blocks, Delimiters: []token.ID{0}, Early: d.Early, Filter: &model.CanvasFilter{Length: diffuse.MostLength}}
-	if err := s.Check(); err != nil {
+	s := diffuse.Settings{Policy: d.Policy, Cache: d.Cache, Blocks: d.Blocks, Early: d.Early, Filter: &model.CanvasFilter{Length: diffuse.MostLength}}
+	if err := diffuse.CheckNames(s); err != nil {
 		return canvasError("", err)
 	}
 	return nil
 }
-
-// usualCanvas is the tokens of a canvas where the request names none.
-const usualCanvas = 128
 
 // canvas prepares the canvas of an answer of a model of masked diffusion. Errors are an [*OptionError] that names what such a model cannot do.
 func (g *Generation) canvas() error {
@@ -68,20 +65,20 @@ func (g *Generation) canvas() error {
 	if r.Diffusion != nil {
 		d = *r.Diffusion
 	}
-	room := g.model.engine.Context() - len(g.prompt)
-	if r.MaxTokens == 0 {
-		r.MaxTokens = min(usualCanvas, room)
-	}
-	if r.MaxTokens > room || room < 1 {
-		return canvasError("length", fmt.Errorf("a canvas of %d tokens behind a prompt of %d: the context has %d", r.MaxTokens, len(g.prompt), g.model.engine.Context()))
-	}
 	g.diffusion = &diffuse.Settings{
-		Length: r.MaxTokens, Block: d.Block, Passes: d.Steps, Policy: d.Policy, Cache: d.Cache, Drafts: d.Drafts, Mask: info.Mask, Shift: info.Shift,
+		Block: d.Block, Native: info.Block, Passes: d.Steps, Policy: d.Policy, Cache: d.Cache, Drafts: d.Drafts, Mask: info.Mask, Shift: info.Shift,
 		Blocks: d.Blocks, Early: d.Early, Ends: g.ends,
 		Left: r.Constraint != nil || r.Heal || g.draws().ReadText(), Likely: r.Top > 0 || r.PostSampling,
 	}
 	if info.Filter != nil {
 		g.diffusion.Filter = info.Filter
+	}
+	usual, room := g.diffusion.Room(g.model.engine.Context(), len(g.prompt))
+	if r.MaxTokens == 0 {
+		r.MaxTokens = usual
+	}
+	if g.diffusion.Length = r.MaxTokens; r.MaxTokens > room || room < 1 {
+		return canvasError("length", fmt.Errorf("a canvas of %d tokens behind a prompt of %d: the context has %d", r.MaxTokens, len(g.prompt), g.model.engine.Context()))
 	}
 	if d.Blocks != "" {
 		tokens := g.model.tokenizer
@@ -90,7 +87,7 @@ func (g *Generation) canvas() error {
 	if err := g.diffusion.Check(); err != nil {
 		return canvasError("", err)
 	}
-	if d.Cache != "" && d.Cache != "none" {
+	if !g.diffusion.Exact() {
 		g.stats.Grade = Lossy
 	}
 	return nil
@@ -138,7 +135,7 @@ func (g *Generation) fill(yield func(Token, error) bool) (err error) {
 	if err != nil {
 		return err
 	}
-	board, err := g.model.engine.OpenBoard(len(g.prompt) + g.diffusion.Length)
+	board, err := g.model.engine.OpenBoard(g.diffusion, len(g.prompt), g.req.terms())
 	if err != nil {
 		return err
 	}
@@ -151,7 +148,7 @@ func (g *Generation) fill(yield func(Token, error) bool) (err error) {
 		p, more, err := d.Next(ctx)
 		g.stats.CanvasStats = d.Stats()
 		if g.stats.PromptTime == 0 {
-			g.stats.PromptTime = time.Since(g.start)
+			g.stats.PromptTime, g.stats.ReusedTokens = time.Since(g.start), d.Reused()
 		}
 		if err == nil && !more {
 			err = engine.ErrContext

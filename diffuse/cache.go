@@ -31,9 +31,9 @@ const (
 
 // A cache says what each pass does with each place of the text. It has the state of one canvas. The first pass of a block runs all places.
 type cache interface {
-	// plan fills the uses of the places in, which are all run; entry says that the pass is the first of a block. It returns whether the keys of the rows are kept for later
-	// passes. What a pass only sees was kept before.
-	plan(g *Generator, entry bool, uses []use) (keep bool)
+	// plan fills the uses of the places in, which are all run; entry says that the pass is the first of a block. The keys of rows before the place that it
+	// returns are kept for later passes. What a pass only sees was kept before.
+	plan(g *Generator, entry bool, uses []use) (keep int)
 	// reach returns the places that every pass runs.
 	reach() reach
 }
@@ -45,9 +45,10 @@ type CacheInfo struct {
 	open               func(text string) (cache, error)
 }
 
-// Caches are the ways to keep keys of earlier passes. All but the first change what rows see, and so the answer: they are lossy.
+// Caches are the ways to keep keys of earlier passes. Those that change what rows see, and so the answer, are lossy.
 var Caches = []CacheInfo{
 	{Name: "none", Paper: "every pass runs all rows", Grade: "exact", open: plainly(plain{})},
+	{Name: blocks, Paper: "BD3-LM, Arriola et al. 2025: keys of finished blocks, of models whose rows see no later block", Grade: "exact", open: func(text string) (cache, error) { return plainly(&blockKeys{})(text) }},
 	{Name: "prefix", Paper: "Fast-dLLM, Wu et al. 2025: keys before the block are those of its first pass", Grade: "lossy", open: plainly(prefix{})},
 	{Name: "dual", Paper: "Fast-dLLM, Wu et al. 2025: keys before and behind the block are those of its first pass", Grade: "lossy", open: plainly(dual{})},
 	{Name: "delayed", Paper: "dKV-Cache, Ma et al. 2025: keys of a token are kept one pass after it was fixed; every N-th pass runs all rows", Grade: "lossy", Options: "N", open: openDelayed},
@@ -94,17 +95,36 @@ func chosen(open func(o *options.Options) cache) func(string) (cache, error) {
 }
 
 // arrange makes the plan of a pass: its uses, and its rows.
-func (g *Generator) arrange(entry bool) (keep bool) {
-	g.uses = slices.Grow(g.uses[:0], len(g.prompt)+len(g.canvas))[:len(g.prompt)+len(g.canvas)]
-	clear(g.uses)
+func (g *Generator) arrange(entry bool) (keep int) {
+	g.clearUses()
 	keep = g.cache.plan(g, entry, g.uses)
+	g.list()
+	return keep
+}
+
+// clearUses makes all places run.
+func (g *Generator) clearUses() {
+	n := len(g.prompt) + len(g.canvas)
+	g.uses = slices.Grow(g.uses[:0], n)[:n]
+	clear(g.uses)
+}
+
+// list lists the places whose rows the pass runs.
+func (g *Generator) list() {
 	g.order = g.order[:0]
 	for place, u := range g.uses {
 		if u == run {
 			g.order = append(g.order, place)
 		}
 	}
-	return keep
+}
+
+// allIf returns the place before which a pass keeps keys, where it keeps those of all its rows or of none.
+func allIf(keep bool, uses []use) int {
+	if keep {
+		return len(uses)
+	}
+	return 0
 }
 
 // mark sets the uses of the places from first to end.
@@ -117,7 +137,10 @@ func mark(uses []use, first, end int, u use) {
 // bounds returns the places of the text from which on the block's tokens are given, up to its end: a row before the block gives its first token where heads are shifted.
 func (g *Generator) bounds() (first, end int) {
 	p := len(g.prompt)
-	if first = p + g.first; g.s.Shift && first > 0 {
+	if first = p + g.first; g.s.Native > 0 {
+		first = g.blockStart()
+	}
+	if g.s.Shift && first > 0 {
 		first--
 	}
 	return first, p + g.end
@@ -130,30 +153,36 @@ func (g *Generator) masked(place int) bool {
 
 type plain struct{}
 
-func (plain) plan(*Generator, bool, []use) bool { return false }
-func (plain) reach() reach                      { return runsAll }
+func (plain) plan(g *Generator, _ bool, uses []use) int {
+	if _, end := g.bounds(); g.s.Native > 0 {
+		mark(uses, end, len(uses), hidden)
+	}
+	return 0
+}
+
+func (plain) reach() reach { return runsAll }
 
 type prefix struct{}
 
 func (prefix) reach() reach { return runsAll }
 
-func (prefix) plan(g *Generator, entry bool, uses []use) bool {
+func (prefix) plan(g *Generator, entry bool, uses []use) int {
 	if first, _ := g.bounds(); !entry {
 		mark(uses, 0, first, seen)
 	}
-	return entry
+	return allIf(entry, uses)
 }
 
 type dual struct{}
 
 func (dual) reach() reach { return runsBlock }
 
-func (dual) plan(g *Generator, entry bool, uses []use) bool {
+func (dual) plan(g *Generator, entry bool, uses []use) int {
 	if first, end := g.bounds(); !entry {
 		mark(uses, 0, first, seen)
 		mark(uses, end, len(uses), seen)
 	}
-	return entry
+	return allIf(entry, uses)
 }
 
 // vicinity is dual with the places near the block, which run in each pass too.
@@ -171,7 +200,7 @@ func openVicinity(o *options.Options) cache {
 
 func (*vicinity) reach() reach { return runsBlock }
 
-func (c *vicinity) plan(g *Generator, entry bool, uses []use) bool {
+func (c *vicinity) plan(g *Generator, entry bool, uses []use) int {
 	if entry {
 		c.ofBlock = 0
 	}
@@ -182,7 +211,7 @@ func (c *vicinity) plan(g *Generator, entry bool, uses []use) bool {
 		mark(uses, 0, first-c.before, seen)
 		mark(uses, end+c.behind, len(uses), seen)
 	}
-	return all
+	return allIf(all, uses)
 }
 
 // delayed keeps what has been a token for a pass: its keys change most in the pass behind that which fixed it.
@@ -202,7 +231,7 @@ func openDelayed(text string) (cache, error) {
 
 func (*delayed) reach() reach { return runsSome }
 
-func (c *delayed) plan(g *Generator, entry bool, uses []use) bool {
+func (c *delayed) plan(g *Generator, entry bool, uses []use) int {
 	if entry {
 		c.pass = 0
 	}
@@ -217,7 +246,7 @@ func (c *delayed) plan(g *Generator, entry bool, uses []use) bool {
 			c.token[place] = known
 		}
 	}
-	return true
+	return len(uses)
 }
 
 // givesMask reports whether the row of a place gives the token of a mask behind it.

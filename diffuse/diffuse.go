@@ -2,7 +2,8 @@
 // that become tokens, until none is left (LLaDA, Nie et al. 2025).
 //
 // A [Generator] runs the passes. A [Policy] chooses what it fixes where; a cache ([Caches]) says which rows a pass runs, and which keys of earlier passes they see; the
-// [Settings] say how long blocks are. Random numbers depend on seed, sample, place and pass alone, so an answer depends on the request and not on what runs beside it.
+// [Settings] say how long blocks are. Rows of a text see each other; those of a model of blocks ([Settings.Native]) see no later block, so that keys of finished blocks stay as they
+// are (BD3-LM, Arriola et al. 2025). Random numbers depend on seed, sample, place and pass alone, so an answer depends on the request and not on what runs beside it.
 package diffuse
 
 import (
@@ -19,17 +20,20 @@ type Row struct {
 	Place int // from 0, of the prompt and the canvas
 	ID    token.ID
 	Want  bool // its logits
+	Block int  // rows of a branch with the same number follow each other and see each other
 }
 
 // Board runs the passes. It is for one goroutine.
 type Board interface {
-	// Pass runs branches of rows. Rows of a branch see each other and all that is kept, in this order. The first keep rows of the first branch are kept for
-	// later passes, and the others dropped.
+	// Pass runs branches of rows. A row sees all that is kept, the rows before it in its branch, and all of its block, in this order. The first keep rows of the first
+	// branch are kept for later passes, and the others dropped.
 	Pass(ctx context.Context, branches [][]Row, keep int) error
 	// Logits returns what the i-th row of a branch of the last pass gave, valid until the next pass; they may be changed.
 	Logits(branch, i int) []float32
 	// Drop drops the kept rows of some places; the others stay in their order.
 	Drop(gone func(place int) bool) error
+	// Reuse keeps what earlier texts of blocks have left of a text's first tokens, before anything else is kept, and returns how many are kept: fewer than there are.
+	Reuse(ctx context.Context, ids []token.ID) (kept int, err error)
 	// Rows returns the most rows of a pass.
 	Rows() int
 }
@@ -45,7 +49,9 @@ type Sampler interface {
 // Settings say how a canvas is filled.
 type Settings struct {
 	Length int // places of the canvas
-	Block  int // places of a block; 0: Length. Blocks are filled one after the other
+	Block  int // places of a block; 0: Length, or Native. Blocks are filled one after the other
+	// Native is the tokens of a block of a model whose rows see the blocks before them and all of their own. Its blocks begin at the text's beginning; 0: all rows see each other.
+	Native int
 	Passes int // that all blocks take together, where the policy counts them; 0: Length
 	Policy string
 	Cache  string
@@ -77,7 +83,7 @@ type Place struct {
 	Likely *Likely // what [Settings.Likely] asks for; nil: nothing
 }
 
-// Generator fills one canvas. It is for one goroutine.
+// Generator fills one canvas, or block after block behind the prompt. It is for one goroutine.
 type Generator struct {
 	s       Settings
 	board   Board
@@ -104,6 +110,7 @@ type Generator struct {
 	pass      int    // that were run
 	step      int    // by which random numbers are drawn: passes, but for those that FreeDave saves
 	rows      int    // that have run
+	reused    int    // of the prompt, that earlier texts have left
 	uses      []use  // by place of the text: what the pass does with it
 	kept      []bool // by place of the text: the board has its row
 	order     []int  // places whose rows the pass runs, rising
@@ -130,7 +137,7 @@ func (g *Generator) open() (err error) {
 		return &SettingError{"policy", err}
 	}
 	if s.Block == 0 {
-		s.Block = s.Length
+		s.Block = cmp.Or(s.Native, s.Length)
 		if _, learns := g.policy.(*learned); learns && s.Filter != nil {
 			s.Block = min(s.Block, s.Filter.Block())
 		}
@@ -143,13 +150,13 @@ func (g *Generator) open() (err error) {
 		return s.fault("", "the model names no mask token (tokenizer.ggml.mask_token_id), without which there is no canvas")
 	case s.Length < 1 || s.Length > MostLength:
 		return s.fault("length", "a canvas of %d tokens; it must have 1 to %d", s.Length, MostLength)
-	case s.Block < 1 || s.Block > s.Length:
+	case s.Native == 0 && (s.Block < 1 || s.Block > s.Length):
 		return s.fault("block", "blocks of %d tokens; they must have 1 to %d, the canvas", s.Block, s.Length)
 	case s.Passes < 1 || s.Passes > s.Length:
 		return s.fault("steps", "%d steps; there must be 1 to %d, the tokens of the canvas", s.Passes, s.Length)
 	}
-	if g.cache, err = openCache(s.Cache); err != nil {
-		return &SettingError{"cache", err}
+	if g.cache, err = s.openKeys(); err != nil {
+		return err
 	}
 	if err = cmp.Or(s.draftable(g.policy, g.cache), s.followable(g.policy, g.cache), s.fits(g.policy, g.cache)); err != nil {
 		return err
@@ -162,18 +169,19 @@ func (g *Generator) open() (err error) {
 
 // New returns a generator of a canvas behind a prompt. Errors are those of [Settings.Check].
 func New(prompt []token.ID, s Settings, b Board, sampler Sampler) (*Generator, error) {
-	g := &Generator{s: s, board: b, sampler: sampler, prompt: prompt, masks: s.Length}
+	g := &Generator{s: s, board: b, sampler: sampler, prompt: prompt}
 	if err := g.open(); err != nil {
 		return nil, err
 	}
 	if err := g.lookUp(); err != nil {
 		return nil, err
 	}
-	g.canvas = slices.Repeat([]Place{{ID: s.Mask, Pass: -1}}, s.Length)
+	g.masks = g.s.Places(len(prompt))
+	g.canvas = slices.Repeat([]Place{{ID: s.Mask, Pass: -1}}, g.masks)
 	if g.s.Ends == nil {
 		g.s.Ends = func(token.ID) bool { return false }
 	}
-	g.proposals, g.read, g.kept = make([]Proposal, s.Length), readWith(sampler, s.Mask), make([]bool, len(prompt)+s.Length)
+	g.proposals, g.read, g.kept = make([]Proposal, g.masks), readWith(sampler, s.Mask), make([]bool, len(prompt)+g.masks)
 	return g, nil
 }
 
@@ -183,7 +191,7 @@ func (g *Generator) Done() bool { return g.masks == 0 || g.following.over }
 // Finished returns the places from the beginning that are tokens and stay so.
 func (g *Generator) Finished() []Place {
 	n := 0
-	for n < len(g.canvas) && g.canvas[n].ID != g.s.Mask && (n < g.first || !g.policy.Revises()) {
+	for n < min(len(g.canvas), g.s.Length) && g.canvas[n].ID != g.s.Mask && (n < g.first || !g.policy.Revises() || g.Done()) {
 		n++
 	}
 	return g.canvas[:n]
@@ -192,7 +200,7 @@ func (g *Generator) Finished() []Place {
 // Next returns the next place from the beginning that stays as it is, and runs the passes that it takes; more is false where the canvas has none. Errors are those of [Generator.Step].
 func (g *Generator) Next(ctx context.Context) (p Place, more bool, err error) {
 	for len(g.Finished()) == g.given {
-		if g.Done() {
+		if g.Done() || g.given == g.s.Length {
 			return p, false, nil
 		}
 		if err := g.Step(ctx); err != nil {
@@ -202,6 +210,9 @@ func (g *Generator) Next(ctx context.Context) (p Place, more bool, err error) {
 	g.given++
 	return g.canvas[g.given-1], true, nil
 }
+
+// Reused returns how many tokens of the prompt earlier texts have left.
+func (g *Generator) Reused() int { return g.reused }
 
 // Step runs a pass and fixes what the policy chooses. It does nothing where the canvas is full. Errors are the board's, the sampler's, and one that says that a policy fixed nothing.
 func (g *Generator) Step(ctx context.Context) error {
@@ -219,6 +230,9 @@ func (g *Generator) Step(ctx context.Context) error {
 		return g.stepTrials(ctx)
 	}
 	g.to = g.readTo(entry)
+	if err := g.readPrompt(ctx, entry); err != nil {
+		return err
+	}
 	keep := g.arrange(entry)
 	if err := g.run(ctx, keep, [][]Place{g.canvas}); err != nil {
 		return err
@@ -257,7 +271,7 @@ func (g *Generator) left() (n int) {
 // enter begins the next block.
 func (g *Generator) enter() {
 	g.first = g.end
-	g.end = min(g.first+g.s.Block, len(g.canvas))
+	g.end = g.blockEnd()
 	g.to = g.end
 	g.begin()
 }
@@ -266,7 +280,7 @@ func (g *Generator) enter() {
 func (g *Generator) begin() {
 	g.view = View{
 		First: g.first, End: g.end, Proposals: g.proposals, Canvas: g.canvas, Mask: g.s.Mask,
-		Passes: g.end*g.s.Passes/len(g.canvas) - g.first*g.s.Passes/len(g.canvas), Number: func(place int) float64 { return g.sampler.Number(place, g.step) },
+		Passes: g.end*g.s.Passes/g.s.Length - g.first*g.s.Passes/g.s.Length, Number: func(place int) float64 { return g.sampler.Number(place, g.step) },
 	}
 	g.view.Passes = max(1, g.view.Passes)
 	if _, explores := g.policy.(explorer); explores {
@@ -275,8 +289,8 @@ func (g *Generator) begin() {
 	g.policy.Begin(&g.view)
 }
 
-// run runs the places of the text in g.order for each of some canvases. It drops rows that were kept and are not to be seen before, and keeps its own where it is told to.
-func (g *Generator) run(ctx context.Context, keep bool, canvases [][]Place) error {
+// run runs the places of the text in g.order for each of some canvases. It drops rows that were kept and are not to be seen before, and keeps those of its first canvas before the place keep.
+func (g *Generator) run(ctx context.Context, keep int, canvases [][]Place) error {
 	gone := func(place int) bool { return place >= len(g.uses) || g.uses[place] != seen }
 	if err := g.forget(gone); err != nil {
 		return err
@@ -286,13 +300,12 @@ func (g *Generator) run(ctx context.Context, keep bool, canvases [][]Place) erro
 		rows, at := g.rowsOf(canvas)
 		g.branches, g.at, g.rows = append(g.branches, rows), append(g.at, at), g.rows+len(rows)
 	}
-	if !keep {
-		return g.board.Pass(ctx, g.branches, 0)
+	n := 0
+	for n < len(g.order) && g.order[n] < keep {
+		g.kept[g.order[n]] = true
+		n++
 	}
-	for _, place := range g.order {
-		g.kept[place] = true
-	}
-	return g.board.Pass(ctx, g.branches, len(g.order))
+	return g.board.Pass(ctx, g.branches, n)
 }
 
 // forget drops the kept rows of some places.
@@ -313,7 +326,7 @@ func (g *Generator) forget(gone func(place int) bool) error {
 func (g *Generator) rowsOf(canvas []Place) (rows []Row, at []int) {
 	at = slices.Repeat([]int{-1}, len(g.prompt)+len(canvas))
 	for i, place := range g.order {
-		row := Row{Place: place, ID: g.idAt(canvas, place)}
+		row := Row{Place: place, ID: g.idAt(canvas, place), Block: g.blockOf(place)}
 		for _, gives := range g.gives(place) {
 			if to := gives - len(g.prompt); to >= 0 && to < len(canvas) && g.reads(canvas, to) {
 				row.Want, at[gives] = true, i

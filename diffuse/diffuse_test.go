@@ -82,6 +82,8 @@ func (m *toy) Drop(gone func(place int) bool) error {
 	return nil
 }
 
+func (m *toy) Reuse(context.Context, []token.ID) (int, error) { return 0, nil }
+
 func (m *toy) Rows() int { return 1 << 10 }
 
 // greedy draws the likeliest token.
@@ -302,7 +304,7 @@ func TestRevisions(t *testing.T) {
 	} {
 		c.s.Policy = c.policy
 		steps, g := trace(t, &toy{}, c.s)
-		if passes := g.pass; passes != c.passes || g.masks != 0 {
+		if passes := g.pass; passes != c.passes || g.masks != 0 || len(g.Finished()) != 8 {
 			t.Errorf("%s, %+v: %d passes, want %d: %s", c.policy, c.s, passes, c.passes, steps)
 		}
 	}
@@ -455,6 +457,8 @@ func (m *random) Drop(gone func(place int) bool) error {
 	m.kept = slices.DeleteFunc(m.kept, func(r Row) bool { return gone(r.Place) })
 	return nil
 }
+
+func (m *random) Reuse(context.Context, []token.ID) (int, error) { return 0, nil }
 
 func (m *random) Rows() int { return 40 }
 

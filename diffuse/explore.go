@@ -16,7 +16,7 @@ func (g *Generator) stepTrials(ctx context.Context) error {
 		canvases[i] = slices.Clone(g.canvas)
 		canvases[i][t.At] = Place{ID: t.ID, P: t.P, Pass: g.pass}
 	}
-	if err := g.run(ctx, false, canvases); err != nil {
+	if err := g.run(ctx, 0, canvases); err != nil {
 		return err
 	}
 	for i, canvas := range canvases {

@@ -20,7 +20,7 @@ func (s *Settings) draftable(p Policy, c cache) error {
 		return s.fault("drafts", "drafts of a canvas (FreeDave) verify the policy static with a step for each token; choose it and as many steps, or no drafts")
 	}
 	switch c.(type) {
-	case plain, prefix, dual:
+	case plain, prefix, dual, *blockKeys:
 		return nil
 	}
 	return s.fault("drafts", "drafts of a canvas (FreeDave) with the cache %s, which changes from step to step; choose none, prefix or dual", s.Cache)
@@ -39,7 +39,7 @@ func (g *Generator) stepDrafts(ctx context.Context) error {
 		return nil
 	}
 	drafts := g.draft(g.canvas, g.proposals, k)
-	if err := g.run(ctx, false, drafts); err != nil {
+	if err := g.run(ctx, 0, drafts); err != nil {
 		return err
 	}
 	g.pass++

@@ -82,7 +82,7 @@ func (g *Generator) fixLeft(chosen []int) error {
 		p.P, p.ID = p.probabilityOf(id), id
 		g.fix(at, p)
 		g.following.text.Add(id)
-		g.following.over = g.s.Ends(id) || g.following.text.Ended()
+		g.following.over = at < g.s.Length && (g.s.Ends(id) || g.following.text.Ended())
 	}
 	return nil
 }

@@ -173,6 +173,8 @@ func (m *ideal) Logits(branch, i int) []float32 {
 func (m *ideal) Drop(func(int) bool) error { return nil }
 func (m *ideal) Rows() int                 { return 1 << 10 }
 
+func (m *ideal) Reuse(context.Context, []token.ID) (int, error) { return 0, nil }
+
 // dice draws at temperature 1 with the numbers of a run, an index and a pass.
 type dice struct{ run uint64 }
 

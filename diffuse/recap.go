@@ -18,7 +18,7 @@ func openRecap(o *options.Options) cache {
 
 func (*recap) reach() reach { return runsSome }
 
-func (c *recap) plan(g *Generator, entry bool, uses []use) bool {
+func (c *recap) plan(g *Generator, entry bool, uses []use) int {
 	if entry {
 		c.pass, c.left = 0, 0
 	}
@@ -28,7 +28,7 @@ func (c *recap) plan(g *Generator, entry bool, uses []use) bool {
 		if c.pass > c.plain {
 			c.left = c.more
 		}
-		return c.left > 0
+		return allIf(c.left > 0, uses)
 	}
 	if len(c.group) == 0 {
 		c.choose(g)
@@ -42,7 +42,7 @@ func (c *recap) plan(g *Generator, entry bool, uses []use) bool {
 			uses[place-1] = run
 		}
 	}
-	return c.left > 0
+	return allIf(c.left > 0, uses)
 }
 
 // choose makes the group of what the pass before fixed and of the surest of the other masks, by what it gave: as many as the next passes fix.

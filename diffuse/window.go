@@ -25,7 +25,7 @@ func openWindow(o *options.Options) cache {
 
 func (*window) reach() reach { return runsSome }
 
-func (c *window) plan(g *Generator, entry bool, uses []use) bool {
+func (c *window) plan(g *Generator, entry bool, uses []use) int {
 	if entry || c.pass == c.every || c.pass > 0 && !c.follow(g, len(uses)) {
 		c.pass = 0
 	}
@@ -34,7 +34,7 @@ func (c *window) plan(g *Generator, entry bool, uses []use) bool {
 		for place := range uses {
 			c.were = append(c.were, g.masked(place))
 		}
-		return true
+		return len(uses)
 	}
 	for place := range uses {
 		switch {
@@ -46,7 +46,7 @@ func (c *window) plan(g *Generator, entry bool, uses []use) bool {
 			uses[place] = seen
 		}
 	}
-	return true
+	return len(uses)
 }
 
 // follow makes the first masks of the block live, and in the second pass of a phase hides those that are far. It reports whether a mask is live.

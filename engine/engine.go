@@ -2,12 +2,13 @@
 // and commit. Each step is one forward pass over a forest; plain decoding is a forest of single rows.
 //
 // All work that runs rows is a job: a prompt (prefill.go), a round of drafts (round.go), rows for a drafter
-// (grow.go), a text's states or logits (states.go), a canvas (canvas.go), a probe (probe.go). Callers queue (package
+// (grow.go), a text's states or logits (states.go), a canvas (board.go), a probe (probe.go). Callers queue (package
 // queue); one of them leads and makes a step of what all want (package step).
 package engine
 
 import (
 	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -84,6 +85,7 @@ type Engine struct {
 	limits  memory.Limits
 	texts   atomic.Int32                 // that draft
 	own     atomic.Pointer[adapters.Set] // of texts that are no sequences
+	secret  string                       // in the salts of boards: no request can name it
 }
 
 // New makes an engine for an open model. Prompt and draft rows run on the pool's threads.
@@ -97,7 +99,7 @@ func New(m model.Model, pool *par.Pool, c Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{pool: pool, vocab: info.Vocabulary, limits: memory.Limits{Drafts: c.Drafts, Texts: c.Drafting, Bytes: c.DraftBytes}}
+	e := &Engine{pool: pool, secret: rand.Text(), vocab: info.Vocabulary, limits: memory.Limits{Drafts: c.Drafts, Texts: c.Drafting, Bytes: c.DraftBytes}}
 	e.steps.Init(step.Config{
 		Model: m, Cache: cache, Exec: compute.NewExec(cache, pool, info.Width, c.Chunk),
 		Experts: plan.Mixture{Layers: info.Mixtures, Experts: info.Experts, ExpertsPerToken: info.ExpertsPerToken},
@@ -133,10 +135,13 @@ func (c *Config) complete(info *model.Info) (kv.Config, error) {
 	}
 	c.Drafts, c.Drafting = min(cmp.Or(c.Drafts, plan.MaxDraft), plan.MaxDraft), min(cmp.Or(c.Drafting, c.Seqs), c.Seqs)
 	live := 0 // nodes that a round leaves until the next: its root, and drafts
-	if info.Encoder || info.Diffusion != nil {
+	if info.Whole() {
 		c.Chunk = c.Context // a text is one step: its rows see each other
 	} else {
 		live = c.Seqs + c.Drafting*c.Drafts
+	}
+	if d := info.Diffusion; d != nil && d.Block > 0 {
+		c.Chunk = max(c.Chunk, 2*d.Block+1) // a finished block and the next one, and the row before where it gives a token
 	}
 	c.Chunk = max(min(c.Chunk, c.Context), c.Seqs)
 	return kv.Config{
@@ -183,10 +188,14 @@ func (e *Engine) CacheBytes() int {
 
 // checkNext returns an error where the model has no distribution of the next token alone.
 func (e *Engine) checkNext() error {
-	if info := e.steps.Model.Info(); info.Diffusion != nil {
-		return fmt.Errorf("engine: %s fills a canvas by masked diffusion: it has no logits of the next token alone", info.Arch)
+	info := e.steps.Model.Info()
+	switch d := info.Diffusion; {
+	case d == nil || d.Block > 0 && d.Shift:
+		return nil // a row that sees those before it alone gives the token behind it
+	case d.Block > 0:
+		return fmt.Errorf("engine: %s gives a token at its mask: it has no logits of the next token alone", info.Arch)
 	}
-	return nil
+	return fmt.Errorf("engine: %s fills a canvas by masked diffusion: it has no logits of the next token alone", info.Arch)
 }
 
 // CheckGenerates returns [ErrEncoder], with the architecture's name, where the model has no logits to draw from.

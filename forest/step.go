@@ -67,8 +67,11 @@ type Row struct {
 	Vector []float32  // an embedding of the model's width; of a draft module: states of its target
 	Mix    []Weighted // the weighted sum of the embeddings of some ids, in order; of a draft module: further ids
 
-	Shift  int    // added to the index, gives the position that rotates the row
-	Block  int    // rows of a sequence and step with the same Block > 0 form a path and see each other
+	Shift int // added to the index, gives the position that rotates the row
+	Block int // rows of a sequence and step with the same Block > 0 form a path and see each other
+	// Named says of a row of a block that the entries before it and those of its block name all that it sees: texts share its keys where both are the same. Pages must end where
+	// blocks do.
+	Named  bool
 	Causal Layers // layers in which the row does not see the later rows of its block
 	From   int    // first layer to run; above 0 only with Resume
 	To     int    // first layer not to run; 0 is all
@@ -217,7 +220,7 @@ func (s *Step) grow(r Row) (Node, error) {
 	}
 	nd := node{
 		seq: r.Seq, parent: noParent, index: f.seqs[r.Seq].trunk, live: true, plain: true,
-		reached: int32(r.To), layers: r.run().Minus(r.SkipAttention), parts: r.parts(), shift: int32(r.Shift), private: r.Block > 0,
+		reached: int32(r.To), layers: r.run().Minus(r.SkipAttention), parts: r.parts(), shift: int32(r.Shift), private: r.Block > 0 && !r.Named, block: r.Block > 0,
 		lasting: r.Lasting,
 	}
 	var up *node
@@ -319,7 +322,7 @@ func (s *Step) resume(r Row) (Node, error) {
 	if int(nd.reached) != r.From {
 		return Trunk, fmt.Errorf("forest: resuming a row at layer %d, but it has reached layer %d; the two must be equal", r.From, nd.reached)
 	}
-	if nd.private {
+	if nd.private || nd.block {
 		return Trunk, fmt.Errorf("forest: a row of a block cannot be resumed, as the rows that it sees may be gone; run the block again")
 	}
 	for i := range s.rows {

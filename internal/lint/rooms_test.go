@@ -83,7 +83,7 @@ var rooms = []string{
 	"internal/hftest",
 	"weights/lora",
 	"weights/heads weights/hf weights/quantize",
-	"weights/hf/encoders weights/hf/hybrid weights/hf/mixtures weights/hf/seq2seq",
+	"weights/hf/diffusion weights/hf/encoders weights/hf/hybrid weights/hf/mixtures weights/hf/seq2seq",
 	"weights/hf/decoder",
 	"weights/hf/folder",
 	"text/calls",
