@@ -14,7 +14,7 @@ import (
 )
 
 // Diffusion says how a model of masked diffusion fills the canvas of an answer, which has as many tokens as the answer may. The zero value is Fast-dLLM's threshold
-// over one block, without a cache; of a model of blocks, over blocks of its own length, with the keys of finished blocks.
+// over one block, without a cache; of a model of blocks, SDAR's dynamic over blocks of its own length, with the keys of finished blocks.
 type Diffusion struct {
 	Steps  int    // passes of all blocks together, for policies that count them; 0: one for each token
 	Block  int    // tokens of a block: blocks are filled one after the other; 0: the canvas is one, or the block of a model of blocks, which it does not exceed

@@ -145,6 +145,9 @@ func (g *Generator) open() (err error) {
 	if s.Passes == 0 {
 		s.Passes = s.Length
 	}
+	if s.Native > 0 {
+		s.Policy = cmp.Or(s.Policy, "dynamic") // as SDAR is used
+	}
 	switch {
 	case s.Mask == token.None:
 		return s.fault("", "the model names no mask token (tokenizer.ggml.mask_token_id), without which there is no canvas")

@@ -32,6 +32,9 @@ type Board struct {
 // both numbers, [ErrBusy].
 func (e *Engine) OpenBoard(s *diffuse.Settings, prompt int, t Terms) (*Board, error) {
 	info, tokens := e.steps.Model.Info(), prompt+s.Places(prompt)
+	if err := e.Closed(); err != nil {
+		return nil, err
+	}
 	switch {
 	case info.Diffusion == nil:
 		return nil, fmt.Errorf("engine: %s is no model of masked diffusion", info.Arch)

@@ -85,7 +85,7 @@ func (g *grow) Need() (step.Need, error) {
 		return step.Need{}, fmt.Errorf("engine: %w", method.ErrPreempted)
 	}
 	if g.s != nil && g.behind == 0 {
-		n += len(g.rows) // a canvas is committed without waiting
+		n += len(g.rows) // what is adopted is committed without waiting
 	}
 	return step.Need{Rows: len(g.rows), PageTokens: n, WindowTokens: n}, nil
 }
