@@ -2,6 +2,8 @@ package grove_test
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"grove"
 	"grove/model/synthetic"
 	"grove/text/token"
+	"grove/weights/gguf"
 )
 
 // blockAnswer is an answer with the probability of each token.
@@ -56,10 +59,10 @@ func (s blockAnswer) text() blockAnswer {
 // blockRequests are answers behind prompts that end within a block or with one.
 func blockRequests() (requests []grove.Request) {
 	for i, d := range []grove.Diffusion{
-		{}, {Policy: "static"}, {Policy: "dynamic:p=0.1"}, {Policy: "first-hitting"}, {Policy: "entropy-sum:bound=9"}, {Block: 2}, {Block: 1}, {Policy: "rcr"}, {Policy: "static:order=left", Steps: 12},
+		{}, {Policy: "static"}, {Policy: "dynamic:p=0.1"}, {Policy: "first-hitting"}, {Policy: "entropy-sum:bound=9"}, {Block: 2}, {Policy: "rcr"}, {Policy: "static:order=left", Steps: 12},
 	} {
 		seed := uint64(5 + i)
-		r := grove.Request{Prompt: strings.Repeat("a text of its own ", 4)[:60+i], MaxTokens: 19 + i%4, Seed: &seed, IgnoreEnd: true, Diffusion: &d}
+		r := grove.Request{Prompt: strings.Repeat("a text of its own ", 5)[:56+2*i], MaxTokens: 19 + i%4, Seed: &seed, IgnoreEnd: true, Diffusion: &d}
 		if i%2 == 1 {
 			r.Sampling.Temperature = 0.8
 		}
@@ -79,7 +82,7 @@ func TestBlocks(t *testing.T) {
 				m, _ := randomModel(t, spec, grove.Options{Threads: 2, Parallel: 4, CacheType: cache}, nil)
 				var requests []grove.Request
 				for _, r := range blockRequests() {
-					if d := r.Diffusion; d.Block <= max(spec.Block, 3) && !(spec.Shift && d.Block == 1) {
+					if d := r.Diffusion; d.Block <= max(spec.Block, 3) {
 						requests = append(requests, r)
 					}
 				}
@@ -89,7 +92,7 @@ func TestBlocks(t *testing.T) {
 					if len(alone[i].IDs) != r.MaxTokens || alone[i].Grade != grove.Exact {
 						t.Errorf("%+v: %d tokens, grade %v", *r.Diffusion, len(alone[i].IDs), alone[i].Grade)
 					}
-					if again := filledBlocks(t, one, r); again.Reused != 64 && 64%max(1, r.Diffusion.Block, spec.Block) == 0 && len(r.Prompt) > 64 || cmp.Diff(again.text(), alone[i]) != "" {
+					if again := filledBlocks(t, one, r); again.Reused != 64 && 64%max(1, r.Diffusion.Block, spec.Block) == 0 && len(r.Prompt) > 67 || cmp.Diff(again.text(), alone[i]) != "" {
 						t.Errorf("%+v: again, with %d tokens of before: %s", *r.Diffusion, again.Reused, cmp.Diff(alone[i], again.text()))
 					}
 					d := *r.Diffusion
@@ -163,11 +166,58 @@ func TestBlocksRefused(t *testing.T) {
 		{"a cache", "cache prefix is of models whose rows all see each other", grove.Request{Diffusion: &grove.Diffusion{Cache: "prefix"}}},
 		{"adaptive blocks", "early ends are of models", grove.Request{Diffusion: &grove.Diffusion{Early: "end"}}},
 		{"too long", "a canvas of 500 tokens behind a prompt of", grove.Request{MaxTokens: 500}},
-		{"a session", "for which a session is not supported", grove.Request{Session: "x.session"}},
+		{"one by one", "blocks of one token are decoded one after the other; leave out the other settings", grove.Request{Diffusion: &grove.Diffusion{Block: 1, Policy: "static"}}},
+		{"a session", "for which a session is not supported; with blocks of one token (block 1)", grove.Request{Session: "x.session"}},
 	} {
 		c.r.Prompt = "text"
 		if _, err := m.Generate(t.Context(), c.r); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want %s", c.name, err, c.want)
+		}
+	}
+}
+
+// TestBlocksOfOne decodes token by token with blocks of one token: as a Qwen 3 with the same weights where heads are shifted, with sessions, constraints and methods; and never the mask.
+func TestBlocksOfOne(t *testing.T) {
+	for _, spec := range []synthetic.Spec{{Arch: "sdar"}, {Arch: "sdar", Shift: true}, {Arch: "sdar_moe", Shift: true}} {
+		shift := spec.Shift
+		m, _ := randomModel(t, spec, grove.Options{CacheType: "f32"}, nil)
+		seed := uint64(3)
+		r := grove.Request{Prompt: "a prompt", MaxTokens: 30, Seed: &seed, IgnoreEnd: true, Method: grove.MethodOff, Diffusion: &grove.Diffusion{Block: 1}}
+		r.Sampling.Temperature = 0.9
+		want := filledBlocks(t, m, r)
+		if len(want.IDs) != 30 || slices.Contains(want.IDs, 299) || want.Passes != 0 {
+			t.Errorf("%+v", want)
+		}
+		for _, change := range []func(*grove.Request){
+			func(r *grove.Request) { r.Method = "masks" },
+			func(r *grove.Request) { r.Method = "recycle,ngram-cache" },
+			func(r *grove.Request) { r.Session = t.TempDir() + "/s" },
+		} {
+			again := r
+			change(&again)
+			if diff := cmp.Diff(want.text(), filledBlocks(t, m, again).text()); diff != "" {
+				t.Errorf("shift %v, method %q: %s", shift, again.Method, diff)
+			}
+		}
+		if _, err := m.NewSequence(t.Context(), grove.Request{Prompt: "text"}); err == nil || !strings.Contains(err.Error(), "a sequence is decoded token by token; with blocks of one token") {
+			t.Errorf("a sequence of a canvas: %v", err)
+		}
+		if !shift {
+			continue
+		}
+		qwen := map[string]string{"sdar": "qwen3", "sdar_moe": "qwen3moe"}[spec.Arch]
+		plain, _ := randomModel(t, spec, grove.Options{CacheType: "f32"}, func(kv []gguf.KV) []gguf.KV {
+			for i := range kv {
+				if kv[i].Key = strings.ReplaceAll(kv[i].Key, spec.Arch+".", qwen+"."); kv[i].Key == "general.architecture" {
+					kv[i].Value = gguf.Of(qwen)
+				}
+			}
+			return slices.DeleteFunc(kv, func(k gguf.KV) bool { return k.Key == qwen+".attention.causal" })
+		})
+		r.Diffusion = nil
+		r.Penalties.Bias = []grove.Bias{{ID: 299, Add: float32(math.Inf(-1))}}
+		if diff := cmp.Diff(want.text(), filledBlocks(t, plain, r).text()); diff != "" {
+			t.Errorf("Qwen 3: %s", diff)
 		}
 	}
 }

@@ -1,9 +1,12 @@
 package grove
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"grove/diffuse"
@@ -58,12 +61,19 @@ func (g *Generation) canvas() error {
 		}
 		return nil
 	}
-	if err := g.unfillable(); err != nil {
-		return err
-	}
 	d := Diffusion{}
 	if r.Diffusion != nil {
 		d = *r.Diffusion
+	}
+	if info.Block > 0 && cmp.Or(d.Block, info.Block) == 1 { // such a text is decoded token by token
+		if d.Block = 0; d != (Diffusion{}) {
+			return canvasError("block", errors.New("blocks of one token are decoded one after the other; leave out the other settings of diffusion"))
+		}
+		r.Penalties.Bias = append(slices.Clip(r.Penalties.Bias), sample.Bias{ID: info.Mask, Add: float32(math.Inf(-1))})
+		return nil
+	}
+	if err := g.unfillable(info.Instead()); err != nil {
+		return err
 	}
 	g.diffusion = &diffuse.Settings{
 		Block: d.Block, Native: info.Block, Passes: d.Steps, Policy: d.Policy, Cache: d.Cache, Drafts: d.Drafts, Mask: info.Mask, Shift: info.Shift,
@@ -104,8 +114,8 @@ func canvasError(setting string, err error) error {
 	return &OptionError{Err: fmt.Errorf("grove: %w", err)}
 }
 
-// unfillable returns an error where the request asks for what no canvas can do.
-func (g *Generation) unfillable() error {
+// unfillable returns an error where the request asks for what no canvas can do, which ends with what to do instead.
+func (g *Generation) unfillable(instead string) error {
 	r := &g.req
 	for _, not := range []struct {
 		is            bool
@@ -113,10 +123,10 @@ func (g *Generation) unfillable() error {
 	}{
 		{r.Session != "", "session", "a session"}, {r.Suffix != nil, "suffix", "a suffix"}, {r.Search != "", "search", "a search"}, {r.SkipLayers != "", "skip_layers", "skipping layers"},
 		{r.Method != "" && r.Method != MethodAuto && r.Method != MethodOff, "method", "a method that drafts"}, {r.Accept != "" && r.Accept != AcceptExact, "accept", "a rule that accepts drafts"},
-		{len(r.Adapters) > 0, "lora", "adapters"}, {r.Constraint != nil && r.Constraint.Lookahead != nil, "lookahead", "a constraint that looks ahead"},
+		{r.set != nil, "lora", "adapters"}, {r.Constraint != nil && r.Constraint.Lookahead != nil, "lookahead", "a constraint that looks ahead"},
 	} {
 		if not.is {
-			return canvasError(not.setting, fmt.Errorf("%s fills a canvas by masked diffusion, for which %s is not supported", g.model.Info().Arch, not.what))
+			return canvasError(not.setting, fmt.Errorf("%s fills a canvas by masked diffusion, for which %s is not supported%s", g.model.Info().Arch, not.what, instead))
 		}
 	}
 	return nil

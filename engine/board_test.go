@@ -27,7 +27,7 @@ func fillBlocks(ctx context.Context, e *engine.Engine, ids []token.ID, t engine.
 	if err := s.Check(); err != nil {
 		return nil, 0, err
 	}
-	chain, err := sample.NewChain(sample.Settings{Params: sample.Params{Temperature: 1, Seed: 3}}, vocabulary)
+	sampler, err := diffuse.NewSampler(diffuse.Draws{Settings: sample.Settings{Params: sample.Params{Temperature: 1, Seed: 3}}, Prompt: ids, Vocabulary: vocabulary}, false)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -36,7 +36,7 @@ func fillBlocks(ctx context.Context, e *engine.Engine, ids []token.ID, t engine.
 		return nil, 0, err
 	}
 	defer func() { err = errors.Join(err, board.Close()) }()
-	g, err := diffuse.New(ids, s, board, diffuse.NewSampler(chain, len(ids), vocabulary))
+	g, err := diffuse.New(ids, s, board, sampler)
 	for err == nil && !g.Done() {
 		err = g.Step(ctx)
 	}
@@ -114,5 +114,57 @@ func TestBoardRefused(t *testing.T) {
 	defer board.Close()
 	if err := board.Pass(t.Context(), [][]diffuse.Row{make([]diffuse.Row, 301)}, 0); err == nil || !strings.Contains(err.Error(), "a pass of 301 rows: a step has") {
 		t.Errorf("a large pass: %v", err)
+	}
+}
+
+// TestBlocksOfOne: the logits of the next token are those of a pass over blocks of one token, at the mask behind the text, or with a shifted head before it. Such a text is decoded as
+// any other: with drafts of all kinds, among others.
+func TestBlocksOfOne(t *testing.T) {
+	for _, shift := range []bool{false, true} {
+		b := newBed(t, 2, modeltest.Spec{Arch: "sdar", Shift: shift, Context: 300, Layers: 4}.File(t))
+		e := b.engine(t, engine.Config{Seqs: 2, Chunk: 32})
+		s := sequence(t, e)
+		board, err := e.OpenBoard(&diffuse.Settings{Length: 1, Native: 4, Block: 1}, 70, engine.Terms{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for at, id := range text(70) {
+			if err := s.Append(t.Context(), []token.ID{id}); err != nil {
+				t.Fatal(err)
+			}
+			want, err := s.Logits(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows := []diffuse.Row{{Place: at, ID: id, Block: at, Want: shift}, {Place: at + 1, ID: 47, Block: at + 1, Want: !shift}}
+			if err := board.Pass(t.Context(), [][]diffuse.Row{rows}, 1); err != nil {
+				t.Fatal(err)
+			}
+			row := 1
+			if shift {
+				row = 0
+			}
+			if !slices.Equal(board.Logits(0, row), want) {
+				t.Fatalf("shift %v: other logits behind %d tokens", shift, at+1)
+			}
+		}
+		if err := errors.Join(board.Close(), s.Close()); err != nil {
+			t.Fatal(err)
+		}
+		full := sequence(t, e)
+		if err := full.Append(t.Context(), text(299)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := full.Next(t.Context()); err != nil {
+			t.Errorf("shift %v: the last token: %v", shift, err)
+		}
+		if _, err := full.Next(t.Context()); !errors.Is(err, engine.ErrContext) {
+			t.Errorf("shift %v: beyond the context: %v", shift, err)
+		}
+		if err := full.Close(); err != nil {
+			t.Fatal(err)
+		}
+		among(t, b, oracles, false)
+		among(t, b, oracles, true)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"grove/internal/par"
 	"grove/kv"
 	"grove/model"
+	"grove/text/token"
 	"grove/weights/tensor"
 )
 
@@ -101,9 +102,9 @@ func New(m model.Model, pool *par.Pool, c Config) (*Engine, error) {
 	}
 	e := &Engine{pool: pool, secret: rand.Text(), vocab: info.Vocabulary, limits: memory.Limits{Drafts: c.Drafts, Texts: c.Drafting, Bytes: c.DraftBytes}}
 	e.steps.Init(step.Config{
-		Model: m, Cache: cache, Exec: compute.NewExec(cache, pool, info.Width, c.Chunk),
+		Model: m, Cache: cache, Exec: compute.NewExec(cache, pool, info.Width, c.rows(info)),
 		Experts: plan.Mixture{Layers: info.Mixtures, Experts: info.Experts, ExpertsPerToken: info.ExpertsPerToken},
-		Chunk:   c.Chunk, Seqs: c.Seqs, MaxOpen: c.Seqs + c.Queue,
+		Chunk:   c.Chunk, Seqs: c.Seqs, MaxOpen: c.Seqs + c.Queue, Mask: asks(info),
 	})
 	if err := e.openEncoder(c); err != nil {
 		return nil, err
@@ -144,10 +145,31 @@ func (c *Config) complete(info *model.Info) (kv.Config, error) {
 		c.Chunk = max(c.Chunk, 2*d.Block+1) // a finished block and the next one, and the row before where it gives a token
 	}
 	c.Chunk = max(min(c.Chunk, c.Context), c.Seqs)
-	return kv.Config{
+	room := kv.Config{
 		Layers: info.Layers, Type: c.CacheType, Context: c.Context, Tokens: c.Tokens,
-		Seqs: c.Seqs, Scratch: c.Chunk + live, Records: 2*live + c.Seqs, Identity: info.Identity, Limit: c.Memory,
-	}, nil
+		Seqs: c.Seqs, Scratch: c.rows(info) + live, Records: 2*live + c.Seqs, Identity: info.Identity, Limit: c.Memory,
+	}
+	if asks(info) != nil {
+		room.Context++ // the mask behind the last token
+		room.Tokens = max(room.Tokens, room.Context)
+	}
+	return room, nil
+}
+
+// asks returns the mask of a model of blocks whose rows give the token of their own place: a row behind which the next token is wanted has a mask behind it. nil: rows give that.
+func asks(info *model.Info) *token.ID {
+	if d := info.Diffusion; d != nil && d.Block > 0 && !d.Shift && d.Mask != token.None {
+		return &d.Mask
+	}
+	return nil
+}
+
+// rows returns the most rows of a step, those of masks that ask included.
+func (c *Config) rows(info *model.Info) int {
+	if asks(info) != nil {
+		return 2 * c.Chunk
+	}
+	return c.Chunk
 }
 
 // Close ends all calls with [ErrClosed], within a layer's time, and returns when no step runs and none will: then the
@@ -164,7 +186,13 @@ func (e *Engine) Close() {
 func (e *Engine) Closed() error { return e.steps.Closed() }
 
 // Context returns the number of tokens that a sequence may have.
-func (e *Engine) Context() int { return e.steps.Cache.Config().Context }
+func (e *Engine) Context() int {
+	n := e.steps.Cache.Config().Context
+	if e.steps.Mask != nil {
+		n-- // for a mask that asks
+	}
+	return n
+}
 
 // Slots returns how many sequences may have rows in steps at a time, and how many may wait besides.
 func (e *Engine) Slots() (seqs, queue int) { return e.steps.Seqs, e.steps.MaxOpen - e.steps.Seqs }
@@ -190,10 +218,10 @@ func (e *Engine) CacheBytes() int {
 func (e *Engine) checkNext() error {
 	info := e.steps.Model.Info()
 	switch d := info.Diffusion; {
-	case d == nil || d.Block > 0 && d.Shift:
-		return nil // a row that sees those before it alone gives the token behind it
+	case d == nil || d.Block > 0 && (d.Shift || d.Mask != token.None):
+		return nil // rows that see those before them alone: blocks of one token
 	case d.Block > 0:
-		return fmt.Errorf("engine: %s gives a token at its mask: it has no logits of the next token alone", info.Arch)
+		return fmt.Errorf("engine: %s gives a token at its mask, and the file names no mask (tokenizer.ggml.mask_token_id)", info.Arch)
 	}
 	return fmt.Errorf("engine: %s fills a canvas by masked diffusion: it has no logits of the next token alone", info.Arch)
 }

@@ -17,6 +17,14 @@ type Diffusion struct {
 	Block int
 }
 
+// Instead returns how a text is decoded token by token, to end an error with; "": it is not.
+func (d *Diffusion) Instead() string {
+	if d.Block == 0 {
+		return ""
+	}
+	return "; with blocks of one token (block 1) texts are decoded token by token"
+}
+
 // MaskedDiffusion says that the model is one of masked diffusion, by the keys tokenizer.ggml.mask_token_id and diffusion.shift_logits, which is true where
 // it is missing. A file that says that its tokens see earlier ones alone is refused.
 func (l *Loader) MaskedDiffusion() {

@@ -29,6 +29,7 @@ import (
 	_ "grove/method/self/del"
 	_ "grove/method/self/draftverify"
 	_ "grove/method/self/layerskip"
+	_ "grove/method/self/masks"
 	_ "grove/method/self/swift"
 	_ "grove/method/text/aded"
 	_ "grove/method/text/guided"

@@ -266,8 +266,10 @@ func turned(width, n int) []float32 {
 	return m
 }
 
-// offers reports whether the lab has what a method needs: modules need a target that lends its head.
-func (l *lab) offers(info method.Info) bool { return info.Kind != method.KindHeads || l.modules != nil }
+// offers reports whether the lab has what a method needs: modules need a target that lends its head, and masks one of blocks.
+func (l *lab) offers(info method.Info) bool {
+	return (info.Kind != method.KindHeads || l.modules != nil) && (info.Name != "masks" || l.target.Info().Diffusion != nil)
+}
 
 // heads returns the modules as methods see them, each with an engine of its own.
 func (l *lab) heads() []*method.Module {

@@ -99,10 +99,14 @@ func (s *source) Depths(ctx context.Context, depth int) (first, n int, err error
 	if n = min(s.masks, depth, min(s.size.Rows, s.size.Context)-1); n < 1 || len(ids) == 0 {
 		return 0, 0, nil
 	}
-	ids = ids[max(0, len(ids)-s.window, len(ids)+n-min(s.size.Rows, s.size.Context)):]
+	at := max(0, len(ids)-s.window, len(ids)+n-min(s.size.Rows, s.size.Context))
+	ids = ids[at:]
 	s.rows = s.rows[:0]
 	for i := range len(ids) + n {
 		row := forest.Row{ID: s.size.Canvas.Mask, Block: 1}
+		if b := s.size.Canvas.Block; b > 0 {
+			row.Block += (at + i) / b // blocks begin at the text's beginning
+		}
 		if i < len(ids) {
 			row.ID = ids[i]
 		}
