@@ -1,10 +1,10 @@
-"""Writes texts of a masked-diffusion model's own, for certain.py; and the canvas that this file and learned.py fill.
+"""Writes texts of a model's own, for certain.py; and the canvas that this file and learned.py fill.
 
 usage: canvas.py CKPT OUT --texts N [--dir DIR] [--source train.bin] [--blocks 3] [--sure 0.9] [--seed 5] [--batch 64] [--bf16]
 
 CKPT is a checkpoint or a GGUF file of the family. A text is 64 tokens of --source and --blocks blocks of 32, filled by the model's likeliest tokens, one
-block after the other: a pass fixes the surest mask of each text, and all as sure as --sure (above 1: that one alone). OUT holds the tokens
-as a .bin does.
+block after the other: a pass fixes the surest mask of each text, and all as sure as --sure (above 1: that one alone). A decoder writes its likeliest tokens
+one after the other. OUT holds the tokens as a .bin does.
 """
 import argparse
 import os
@@ -63,7 +63,11 @@ def written(m, ids, a, gen):
     tok, out = bpe.load(), []
     for _ in range(-(-a.texts // a.batch)):
         x, start = begun(ids, a.batch, PROMPT, a.blocks * masks.BLOCK, tok, gen), time.time()
-        passes = fill(m, x, PROMPT, masks.BLOCK, tok.mask, lambda ids, p, masked, at: surest(p, masked, a.sure), a.bf16)
+        if m.c.get("causal", True):
+            passes = x.shape[1] - PROMPT
+            x = m.generate(x[:, :PROMPT], passes, torch.zeros(a.batch), gen)
+        else:
+            passes = fill(m, x, PROMPT, masks.BLOCK, tok.mask, lambda ids, p, masked, at: surest(p, masked, a.sure), a.bf16)
         print(f"{a.batch} texts of {a.blocks * masks.BLOCK} tokens: {passes} passes, {time.time() - start:.0f} s", flush=True)
         out.append(x)
     return torch.cat(out)
@@ -93,7 +97,7 @@ def main(args=None):
     a = p.parse_args(args)
     if a.threads:
         torch.set_num_threads(a.threads)
-    m = opened(a.model)
+    m = model.load(a.model)[0].eval()
     if PROMPT + a.blocks * masks.BLOCK > m.c["ctx"]:
         p.error(f"--blocks {a.blocks}: the context is {m.c['ctx']}")
     texts = written(m, train.read(os.path.join(a.dir, a.source)), a, torch.Generator().manual_seed(a.seed))

@@ -1,9 +1,9 @@
 """Trains a masked-diffusion model to be certain earlier, by texts of its own: certainty-forcing distillation (dParallel, 2025).
 
-usage: certain.py --from CKPT --samples FILE --out CKPT --minutes M | --steps N [--dir DIR] [--blocks 3] [--weight 2] [--rehearse 0.25]
+usage: certain.py --from CKPT --samples FILE ... --out CKPT --minutes M | --steps N [--dir DIR] [--blocks 3] [--weight 2] [--rehearse 0.25]
                   [--tokens 4096] [--lr 2e-4] [--seed 1] [--threads N] [--checks 3] [--bf16]
 
-FILE is what canvas.py wrote of CKPT. Of each text the blocks before a random one stay, half of that block's tokens are masks, and so is all behind it; beside it stands the same
+FILE is what canvas.py wrote of CKPT; of several files each gives as many texts of a batch as the others. Of each text the blocks before a random one stay, half of that block's tokens are masks, and so is all behind it; beside it stands the same
 text with the other half masked. The loss is the cross entropy of the block's masks and, --weight times, the mean entropy, at temperature 0.5, of those
 whose likeliest token is right already. The share --rehearse of the steps is training by masks as before (diffusion.py), so that what is known is kept.
 
@@ -45,9 +45,9 @@ class Run(diffusion.Run):
     def __init__(self, a):
         super().__init__(a)
         width = canvas.PROMPT + a.blocks * masks.BLOCK
-        if not self.c.get("causal", True) and width > self.c["ctx"]:
+        if width > self.c["ctx"]:
             raise SystemExit(f"certain: --blocks {a.blocks}: texts of {width} tokens; the context is {self.c['ctx']}")
-        self.samples = masks.ended(train.texts(a.own, width), self.tok.end)
+        self.samples = [masks.ended(train.texts(path, width), self.tok.end) for path in a.own]
 
     def settings(self):
         return {n: getattr(self.a, n) for n in ("seed", "steps", "tokens", "weight", "rehearse", "blocks")}
@@ -55,8 +55,9 @@ class Run(diffusion.Run):
     def loss(self, done):
         if torch.rand((), generator=self.gen) < self.a.rehearse:
             return super().loss(done)
-        rows = max(1, self.a.tokens // (2 * self.samples.shape[1]))
-        x = self.samples[torch.randint(len(self.samples), (rows,), generator=self.gen)]
+        each = max(1, self.a.tokens // (2 * len(self.samples) * self.samples[0].shape[1]))
+        x = torch.cat([own[torch.randint(len(own), (each,), generator=self.gen)] for own in self.samples])
+        rows = len(x)
         least = canvas.PROMPT + masks.BLOCK * torch.randint(self.a.blocks, (rows,), generator=self.gen)
         masked, block = halves(rows, least, x.shape[1], self.gen)
         x = torch.cat((x, x)).to(self.dev)
@@ -67,7 +68,7 @@ class Run(diffusion.Run):
 
 def main(args=None):
     p = diffusion.flags(__doc__)
-    p.add_argument("--samples", dest="own", required=True, help="texts of the model's own, by canvas.py")
+    p.add_argument("--samples", dest="own", nargs="+", required=True, help="texts of the model's own, by canvas.py")
     p.add_argument("--blocks", type=train.count, default=3, help="of such a text")
     p.add_argument("--weight", type=train.positive, default=2.0, help="of the entropy")
     p.add_argument("--rehearse", type=train.share, default=0.25, help="share of the steps that train as diffusion.py does")

@@ -1,9 +1,9 @@
 """Makes gopher-diffusion of gopher-target: training by masks, certainty forcing, and the filter.
 
-usage: diffusers.py --dir DIR --grove GROVE [--minutes 62] [--certain 8] [--texts 256] [--filtered 128] [--threads N] [--bf16]
+usage: diffusers.py --dir DIR --grove GROVE [--minutes 62] [--certain 8] [--texts 128] [--target-texts 1024] [--filtered 128] [--threads N] [--bf16]
 
-GROVE is the program, which quantizes. DIR gets the corpus, the weights behind each run (base.pt, gopher-diffusion.pt), the model's own texts (own.bin), the filter
-(filter.npz), what is known of the model (gopher-diffusion.json), and its files gopher-diffusion.gguf and gopher-diffusion.q8_0.gguf; of the weights before certainty
+GROVE is the program, which quantizes. DIR gets the corpus, the weights behind each run (base.pt, gopher-diffusion.pt), the model's own texts and greedy ones of gopher-target
+(own.bin, target.bin), the filter (filter.npz), what is known of the model (gopher-diffusion.json), and its files gopher-diffusion.gguf and gopher-diffusion.q8_0.gguf; of the weights before certainty
 forcing there is base.q8_0.gguf, for comparison. --minutes and --certain are those of both runs. What is there is not made again; a run that was interrupted goes on.
 """
 import argparse
@@ -26,8 +26,9 @@ import learned
 import train
 
 NAME = "gopher-diffusion"
+BLOCKS = "2"  # of 32 tokens, of a text
 DESCRIPTION = ("Masked-diffusion model of Go source, from gopher-target's weights: trained on the Go distribution's own source by masks, then to be certain earlier by texts of "
-               "its own (dParallel, 2025); with the filter of Learn2PD (2025).")
+               "its own and gopher-target's (dParallel, 2025); with the filter of Learn2PD (2025).")
 
 
 def described(a, path, file, description):
@@ -57,7 +58,8 @@ def main(args=None):
     p.add_argument("--grove", required=True)
     p.add_argument("--minutes", type=train.positive, default=62)
     p.add_argument("--certain", type=train.positive, default=8)
-    p.add_argument("--texts", type=train.count, default=256, help="of the model's own, for certainty forcing")
+    p.add_argument("--texts", type=train.count, default=128, help="of the model's own, for certainty forcing")
+    p.add_argument("--target-texts", type=train.count, default=1024, help="of gopher-target, for the same")
     p.add_argument("--filtered", type=train.count, default=128, help="texts for the filter")
     p.add_argument("--threads", type=train.count)
     p.add_argument("--bf16", action="store_true")
@@ -68,15 +70,17 @@ def main(args=None):
             sys.argv = [step.__name__, "--dir", a.dir]
             step.main()
     more = ["--dir", a.dir] + (["--threads", str(a.threads)] if a.threads else []) + (["--bf16"] if a.bf16 else [])
-    base, own, out, found = path("base.pt"), path("own.bin"), path(NAME + ".pt"), path("filter.npz")
+    base, own, target, out, found = path("base.pt"), path("own.bin"), path("target.bin"), path(NAME + ".pt"), path("filter.npz")
     if drafters.missing(base):
         diffusion.main(["--from", drafters.TARGET, "--out", base, "--minutes", str(a.minutes), *more])
+    if drafters.missing(target):
+        canvas.main([drafters.TARGET, target, "--texts", str(a.target_texts), "--batch", "128", "--blocks", BLOCKS, "--seed", "7", *more])
     if drafters.missing(own):
-        canvas.main([base, own, "--texts", str(a.texts), *more])
+        canvas.main([base, own, "--texts", str(a.texts), "--blocks", BLOCKS, *more])
     if drafters.missing(out):
-        certain.main(["--from", base, "--samples", own, "--out", out, "--minutes", str(a.certain), *more])
+        certain.main(["--from", base, "--samples", own, target, "--blocks", BLOCKS, "--out", out, "--minutes", str(a.certain), *more])
     if drafters.missing(found):
-        learned.main([out, found, "--texts", str(a.filtered), *more])
+        learned.main([out, found, "--texts", str(a.filtered), "--blocks", BLOCKS, *more])
     if drafters.missing(path("base.q8_0.gguf")):
         published(a, path, "base", base, described(a, path, base, DESCRIPTION.split(", then")[0] + "."))
     if drafters.missing(path(NAME + ".q8_0.gguf")):
