@@ -236,3 +236,7 @@ func (e *Engine) CheckGenerates() error {
 	}
 	return nil
 }
+
+// Accelerate gives a set of adapters a number for as long as the engine is open, by which rows of drafters have it ([forest.Row]). Rows of a text with adapters of its own have
+// those in its place.
+func (e *Engine) Accelerate(a *adapters.Set) int { return e.steps.Accelerate(a) }

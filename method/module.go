@@ -8,7 +8,14 @@ import (
 type Module struct {
 	Model
 	forest.Module
-	Next []*Module // the predictors of the same file behind it: the k-th draft behind a text is that of the k-th, further ones that of the last
+	Accelerated Accelerated // of a module that consists of what adds to the target's first layers and runs no rows
+	Next        []*Module   // the predictors of the same file behind it: the k-th draft behind a text is that of the k-th, further ones that of the last
+}
+
+// Accelerated is low-rank matrices that add to products of the target's first layers.
+type Accelerated struct {
+	Layers  int // the first layers of the target that they add to; 0: there are none
+	Adapter int // the number by which the target's rows have them, see [forest.Row]
 }
 
 // Wants lists the outputs of the target's rows that the module reads as features.

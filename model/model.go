@@ -53,6 +53,7 @@ type Info struct {
 	Predictors []Predictor
 	LeftOut    string         // a predictor that the file has in part, and why it is left out
 	Module     *forest.Module // of a draft module; nil: it is a model of its own
+	Adds       *Accelerated   // what such a module adds to the first layers of the target's rows, where it consists of that; nil: nothing
 
 	// AttentionShare is about how much of a layer's weights its attention part has, of a model that runs the two parts of a layer apart; 0: rows run
 	// layers as a whole ([forest.Row.SkipAttention]).

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"grove/adapters"
+	"grove/compute/lowrank"
 	"grove/method"
 	"grove/model"
 	"grove/weights/gguf"
@@ -83,6 +85,9 @@ func (m *Model) runModules(o Options) error {
 		if err := d.run(o.forDrafts(d, m.drafting), m.drafting, 0); err != nil {
 			return err
 		}
+		if a := d.Model.Info().Adds; a != nil {
+			d.accelerates = m.Engine.Accelerate(&adapters.Set{Name: a.Name, List: []lowrank.Adapted{{Adapter: a.Adapter, Scale: 1}}})
+		}
 	}
 	return nil
 }
@@ -91,6 +96,9 @@ func (m *Model) runModules(o Options) error {
 func (m *Model) modules() (all []*method.Module) {
 	for _, d := range m.Modules {
 		of := &method.Module{Model: d.Engine.Model(), Module: *d.Model.Info().Module}
+		if a := d.Model.Info().Adds; a != nil {
+			of.Accelerated = method.Accelerated{Layers: a.Layers, Adapter: d.accelerates}
+		}
 		if n := len(all) - 1; d.File == nil && n >= 0 && all[n].Family == of.Family {
 			all[n].Next = append(all[n].Next, of)
 			continue

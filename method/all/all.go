@@ -8,6 +8,7 @@ import (
 	_ "grove/method/heads/eagle"
 	_ "grove/method/heads/falcon"
 	_ "grove/method/heads/kangaroo"
+	_ "grove/method/heads/m2r2"
 	_ "grove/method/heads/medusa"
 	_ "grove/method/heads/mtp"
 	_ "grove/method/heads/path"

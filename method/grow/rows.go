@@ -112,15 +112,20 @@ func (r *Rows) Result(i int) *method.Result { return &r.got[i] }
 func (r *Rows) Expand(ctx context.Context, t *method.Tree, drafts []int) error {
 	r.levels = r.levels[:0]
 	for _, at := range drafts {
-		n := &t.Nodes()[at]
-		l := LiveRow{ID: r.VocabMap.ToDraft(n.ID), Parent: r.Base}
-		if n.Parent != method.Root {
-			l.Parent = r.places[n.Parent]
-		}
+		l := r.row(&t.Nodes()[at])
 		r.places.Set(at, len(r.Live)+len(r.levels))
 		r.levels = append(r.levels, l)
 	}
 	return r.Run(ctx, r.levels)
+}
+
+// row returns the row of a draft, whose parent was expanded.
+func (r *Rows) row(n *method.Node) LiveRow {
+	l := LiveRow{ID: r.VocabMap.ToDraft(n.ID), Parent: r.Base}
+	if n.Parent != method.Root {
+		l.Parent = r.places[n.Parent]
+	}
+	return l
 }
 
 // Logits implements [LogitSource].

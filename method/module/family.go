@@ -27,6 +27,17 @@ func (f Family) Meets(e method.Env) error {
 	return nil
 }
 
+// MeetsOnTrunk is Meets of methods whose rows are the target's own too, on the text's trunk.
+func (f Family) MeetsOnTrunk(e method.Env) error {
+	if err := f.Meets(e); err != nil {
+		return err
+	}
+	if e.Target == nil {
+		return method.ErrOnRecord
+	}
+	return nil
+}
+
 // Info completes the description of an exact method that drafts with the family, by its kind, its grade and its needs.
 func (f Family) Info(i method.Info) method.Info {
 	i.Kind, i.Grade = method.KindHeads, method.Exact

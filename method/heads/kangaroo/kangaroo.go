@@ -8,46 +8,29 @@ package kangaroo
 import (
 	"grove/method"
 	"grove/method/grow"
+	"grove/method/layers"
 	"grove/method/module"
 )
 
 // family is the modules with an adapter.
 var family = module.Family{Name: "kangaroo"}
 
-// options are what a user may choose; the usual ones are the paper's.
-var options = []method.Option{
-	{Name: "least", Is: "P, the probability of a draft behind which drafting goes on", Usual: 60, Least: 0, Most: 100, Hundredths: true},
-	{Name: "depth", Is: "N, the drafts of a chain", Usual: 6, Least: 1, Most: 25},
-}
-
 func init() {
 	method.Register(family.Info(method.Info{
-		Name: family.Name, Paper: "Kangaroo: double early exiting with an adapter, 2024", RunsRows: true, Auto: true, CheckNeeds: meets,
-	}).Takes(options, open))
-}
-
-// meets returns an error where there is no module, or no target whose layers could draft.
-func meets(e method.Env) error {
-	if err := family.Meets(e); err != nil {
-		return err
-	}
-	if e.Target == nil {
-		return method.ErrOnRecord
-	}
-	return nil
+		Name: family.Name, Paper: "Kangaroo: double early exiting with an adapter, 2024", RunsRows: true, Auto: true, CheckNeeds: family.MeetsOnTrunk,
+	}).Takes(layers.Chain, open))
 }
 
 // open prepares an adapter with options.
 func open(e method.Env, n []int) (method.Method, error) {
-	return &kangaroo{e.Module(family.Name), e.Target.Size(), n[0], n[1]}, nil
+	return &kangaroo{e.Module(family.Name), e.Target.Size(), layers.Shape(n)}, nil
 }
 
 // kangaroo is an adapter with the target's sizes.
 type kangaroo struct {
 	module *method.Module
 	target method.Size
-	least  int // in hundredths
-	depth  int
+	shape  grow.Shape
 }
 
 // NewDrafter implements [method.Method].
@@ -55,6 +38,5 @@ func (m *kangaroo) NewDrafter(own method.Trunk) (method.Drafter, error) {
 	if own == nil {
 		return nil, method.ErrOnRecord
 	}
-	shape := grow.Shape{Ranks: []int{1}, Beam: 1, Depth: m.depth, Spine: true, Least: float32(m.least) / 100}
-	return module.NewDrafter(shape, module.NewAdapter(own, m.target, m.module), m.module, m.target.Vocabulary), nil
+	return module.NewDrafter(m.shape, module.NewAdapter(own, m.target, m.module), m.module, m.target.Vocabulary), nil
 }

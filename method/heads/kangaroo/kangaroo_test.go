@@ -295,7 +295,7 @@ func TestOptions(t *testing.T) {
 		"no target":         {method.Env{Modules: module}, "on record"},
 		"all that it needs": {method.Env{Target: target, Modules: module}, ""},
 	} {
-		err := meets(c.env)
+		err := family.MeetsOnTrunk(c.env)
 		if (err == nil) != (c.want == "") || err != nil && (!errors.Is(err, method.ErrNeeds) || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v", name, err)
 		}
