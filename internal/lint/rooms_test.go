@@ -23,7 +23,7 @@ var rooms = []string{
 	"server/access",
 	"server/wire",
 	"bench",
-	"bench/patterns bench/predict bench/serving bench/units",
+	"bench/canvas bench/patterns bench/predict bench/serving bench/units",
 	"distill distill/states",
 	"weights/pull",
 	"weights/pull/hub weights/pull/registry",
