@@ -204,14 +204,14 @@ func (c *vicinity) plan(g *Generator, entry bool, uses []use) int {
 	if entry {
 		c.ofBlock = 0
 	}
-	all := c.pass < c.warm || c.ofBlock == 0 || c.every > 0 && c.ofBlock%c.every == 0
+	whole := c.pass < c.warm || c.ofBlock == 0 || c.every > 0 && c.ofBlock%c.every == 0
 	c.pass++
 	c.ofBlock++
-	if first, end := g.bounds(); !all {
+	if first, end := g.bounds(); !whole {
 		mark(uses, 0, first-c.before, seen)
 		mark(uses, end+c.behind, len(uses), seen)
 	}
-	return allIf(all, uses)
+	return allIf(whole, uses)
 }
 
 // delayed keeps what has been a token for a pass: its keys change most in the pass behind that which fixed it.

@@ -60,6 +60,9 @@ func (c *diffusionCommand) Run() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
+	if err := terminal.CheckOptional(c.Plot, m.Files()...); err != nil {
+		return err
+	}
 	fit, err := canvas.Fitting(m, tasks, o.Tokens)
 	if err != nil {
 		return err
