@@ -224,7 +224,7 @@ type delayed struct {
 func openDelayed(text string) (cache, error) {
 	n, err := strconv.Atoi(cmp.Or(text, "4"))
 	if err != nil || n < 1 || n > MostLength {
-		return nil, fmt.Errorf("N is %.40q; it must be a whole number of passes from 1 to %d", text, MostLength)
+		return nil, fmt.Errorf("the number N is %.40q; it must be a whole number of passes from 1 to %d", text, MostLength)
 	}
 	return &delayed{every: n}, nil
 }

@@ -243,7 +243,7 @@ func TestRefused(t *testing.T) {
 		{"policy threshold: option \"q\" is not known", func(s *Settings) { s.Policy = "threshold:q=1" }},
 		{"policy threshold: option \"p\" is no name=value", func(s *Settings) { s.Policy = "threshold:p" }},
 		{`cache "tripel" is not known`, func(s *Settings) { s.Cache = "tripel" }},
-		{`cache delayed: N is "0"; it must be a whole number of passes from 1 to 65536; its options are: N`, func(s *Settings) { s.Cache = "delayed:0" }},
+		{`cache delayed: the number N is "0"; it must be a whole number of passes from 1 to 65536; its options are: N`, func(s *Settings) { s.Cache = "delayed:0" }},
 		{"65 drafts of a canvas", func(s *Settings) { s.Drafts = 65 }},
 		{"drafts of a canvas (FreeDave) verify the policy static", func(s *Settings) { s.Drafts = 2 }},
 		{"with the cache delayed, which changes", func(s *Settings) { s.Drafts, s.Policy, s.Cache = 2, "static", "delayed" }},
