@@ -1,7 +1,6 @@
 package clover
 
 import (
-	"errors"
 	"slices"
 	"testing"
 
@@ -10,7 +9,6 @@ import (
 	"grove/forest"
 	"grove/method"
 	"grove/method/grow/growtest"
-	"grove/sample"
 	"grove/text/token"
 )
 
@@ -99,16 +97,5 @@ func TestEdges(t *testing.T) {
 		t.Errorf("%v behind one token", growtest.IDs(got))
 	}
 	x := s.text(t, 3, 4)
-	s.Fail = errors.New("the module fails")
-	tree := method.NewTree(8, vocabulary)
-	tree.Reset(4, method.NewRates(1))
-	if err := x.Drafter.Draft(t.Context(), tree); !errors.Is(err, s.Fail) {
-		t.Errorf("%v, want the module's error", err)
-	}
-	if held, most := x.Drafter.(method.Sized).Held(), x.Drafter.(method.Sized).MemoryFor(8, sample.Params{}); held.Logits > most.Logits {
-		t.Errorf("%d bytes are held, want %d at most", held.Logits, most.Logits)
-	}
-	if err := x.Drafter.(method.Closer).Close(); err != nil {
-		t.Error(err)
-	}
+	x.Ends(t, s.Model)
 }

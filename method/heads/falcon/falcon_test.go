@@ -1,14 +1,12 @@
 package falcon
 
 import (
-	"errors"
 	"slices"
 	"testing"
 
 	"grove/forest"
 	"grove/method"
 	"grove/method/grow/growtest"
-	"grove/sample"
 	"grove/text/token"
 )
 
@@ -64,17 +62,6 @@ func TestEdges(t *testing.T) {
 	}
 	x.AddRan(1, feature, 5, 6)
 	x.Draft(t, 9)
-	if held, most := x.Drafter.(method.Sized).Held(), x.Drafter.(method.Sized).MemoryFor(8, sample.Params{}); held.Logits > most.Logits {
-		t.Errorf("%d bytes are held, want %d at most", held.Logits, most.Logits)
-	}
 	x.AddRan(3, feature, 7)
-	m.Fail = errors.New("the module fails")
-	tree := method.NewTree(8, vocabulary)
-	tree.Reset(4, method.NewRates(1))
-	if err := x.Drafter.Draft(t.Context(), tree); !errors.Is(err, m.Fail) {
-		t.Errorf("%v, want the module's error", err)
-	}
-	if err := x.Drafter.(method.Closer).Close(); err != nil {
-		t.Error(err)
-	}
+	x.Ends(t, m)
 }

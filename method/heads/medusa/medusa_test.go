@@ -1,7 +1,6 @@
 package medusa
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -99,12 +98,7 @@ func TestNothing(t *testing.T) {
 		t.Errorf("%v by rows of another text", growtest.IDs(got))
 	}
 	x.AddRan(0, of)
-	m.Fail = errors.New("the module fails")
-	tree := method.NewTree(8, 20)
-	tree.Reset(4, method.NewRates(1))
-	if err := x.Drafter.Draft(t.Context(), tree); !errors.Is(err, m.Fail) {
-		t.Errorf("%v, want the module's error", err)
-	}
+	x.Ends(t, m)
 }
 
 // TestShares holds drafts above temperature 0 to those that the text's noise draws, and their order to how often they are accepted.

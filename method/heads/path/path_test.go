@@ -1,7 +1,6 @@
 package path
 
 import (
-	"errors"
 	"slices"
 	"testing"
 
@@ -245,19 +244,8 @@ func TestEdges(t *testing.T) {
 		if got := growtest.PerDepth(x.Draft(t, 9)); !slices.Equal(got, []int{4}) {
 			t.Errorf("%v drafts by depth of one head", got)
 		}
-		if held, most := x.Drafter.(method.Sized).Held(), x.Drafter.(method.Sized).MemoryFor(8, sample.Params{}); held.Logits > most.Logits {
-			t.Errorf("%d bytes are held, want %d at most", held.Logits, most.Logits)
-		}
 		x.AddRan(1, of, 5)
-		s.Fail = errors.New("the module fails")
-		tree := method.NewTree(8, vocabulary)
-		tree.Reset(4, method.NewRates(1))
-		if err := x.Drafter.Draft(t.Context(), tree); !errors.Is(err, s.Fail) {
-			t.Errorf("%v, want the module's error", err)
-		}
-		if err := x.Drafter.(method.Closer).Close(); err != nil {
-			t.Error(err)
-		}
+		x.Ends(t, s.Model)
 	}
 	s := hydra(t, 1, 0) // rows of another text: nothing is known
 	x, _ := s.text(sample.Params{}, 5, 6)
