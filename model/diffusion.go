@@ -6,15 +6,16 @@ import (
 	"grove/text/token"
 )
 
-// Diffusion describes a model of masked diffusion: rows of a text, or of a block of it, see each other, and each row that is a mask gives a distribution of the token in its
-// place. It is read-only.
+// Diffusion describes a diffusion model: rows of a text, or of a block of it, see each other, and each row that is a mask gives a distribution of the token in its
+// place. Or there are no masks: see Renoise. It is read-only.
 type Diffusion struct {
 	Mask  token.ID // the mask token; [token.None]: the file names none, so that no text can be generated
 	Shift bool     // a row gives the token behind its own place
 	// Filter is what the policy learned goes by; nil: the file has none.
 	Filter *CanvasFilter
 	// Block is the tokens of a block of a model whose rows see the blocks before them and all of their own; 0: all rows of a text see each other.
-	Block int
+	Block   int
+	Renoise *Renoise // canvases begin as random tokens; nil: as masks
 }
 
 // Instead returns how a text is decoded token by token, to end an error with; "": it is not.

@@ -42,7 +42,7 @@ type Info struct {
 	Encoder bool
 	Full    bool    // the model generates text, and the tokens of a text that is embedded see each other
 	Source  *Source // of an encoder-decoder; nil: the model reads its own text alone
-	// Diffusion is of a model that generates text by masked diffusion; nil: by the next token.
+	// Diffusion is of a model that fills canvases, with masks or without; nil: it generates text by the next token.
 	Diffusion *Diffusion
 	Pooling   Pooling // how a text's embedding is made of its tokens' states, as the file says
 	Dense     []Dense // layers behind the pooling
