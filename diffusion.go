@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"grove/diffuse"
+	"grove/diffuse/fill"
 	"grove/engine"
 	"grove/model"
 	"grove/sample"
@@ -57,7 +58,7 @@ func (g *Generation) canvas() error {
 	info, r := g.model.resident.Model.Info().Diffusion, &g.req
 	if info == nil {
 		if r.Diffusion != nil {
-			return canvasError("diffusion", fmt.Errorf("%s is no model of masked diffusion; leave out its settings", g.model.Info().Arch))
+			return canvasError("diffusion", fmt.Errorf("%s is no diffusion model; leave out its settings", g.model.Info().Arch))
 		}
 		return nil
 	}
@@ -75,31 +76,48 @@ func (g *Generation) canvas() error {
 	if err := g.unfillable(info.Instead()); err != nil {
 		return err
 	}
-	g.diffusion = &diffuse.Settings{
+	s := &diffuse.Settings{
 		Block: d.Block, Native: info.Block, Passes: d.Steps, Policy: d.Policy, Cache: d.Cache, Drafts: d.Drafts, Mask: info.Mask, Shift: info.Shift,
 		Blocks: d.Blocks, Early: d.Early, Ends: g.ends,
 		Left: r.Constraint != nil || r.Heal || g.draws().ReadText(), Likely: r.Top > 0 || r.PostSampling,
 	}
-	if info.Filter != nil {
-		g.diffusion.Filter = info.Filter
+	if info.Renoise != nil {
+		return g.random(info.Renoise, s)
 	}
-	usual, room := g.diffusion.Room(g.model.engine.Context(), len(g.prompt))
+	if info.Filter != nil {
+		s.Filter = info.Filter
+	}
+	usual, room := s.Room(g.model.engine.Context(), len(g.prompt))
 	if r.MaxTokens == 0 {
 		r.MaxTokens = usual
 	}
-	if g.diffusion.Length = r.MaxTokens; r.MaxTokens > room || room < 1 {
+	if s.Length = r.MaxTokens; r.MaxTokens > room || room < 1 {
 		return canvasError("length", fmt.Errorf("a canvas of %d tokens behind a prompt of %d: the context has %d", r.MaxTokens, len(g.prompt), g.model.engine.Context()))
 	}
 	if d.Blocks != "" {
 		tokens := g.model.tokenizer
-		g.diffusion.Delimiters = diffuse.LineEnds(g.model.Vocabulary(), func(dst []byte, id token.ID) ([]byte, error) { return tokens.AppendPiece(dst, id, false) })
+		s.Delimiters = diffuse.LineEnds(g.model.Vocabulary(), func(dst []byte, id token.ID) ([]byte, error) { return tokens.AppendPiece(dst, id, false) })
 	}
-	if err := g.diffusion.Check(); err != nil {
+	if err := s.Check(); err != nil {
 		return canvasError("", err)
 	}
-	if !g.diffusion.Exact() {
+	if !s.Exact() {
 		g.stats.Grade = Lossy
 	}
+	g.diffusion = &fill.Answer{Masks: s}
+	return nil
+}
+
+// random prepares the canvases of an answer of a model whose canvases begin as random tokens.
+func (g *Generation) random(own *model.Renoise, wish *diffuse.Settings) error {
+	if wish.Length = g.req.MaxTokens; g.req.IgnoreEnd {
+		wish.Ends = nil
+	}
+	s, err := diffuse.Renoise(own, wish, g.model.engine.Context()-len(g.prompt), g.model.Vocabulary())
+	if err != nil {
+		return canvasError("", fmt.Errorf("%s: %w", g.model.Info().Arch, err))
+	}
+	g.diffusion = &fill.Answer{Random: s}
 	return nil
 }
 
@@ -126,7 +144,7 @@ func (g *Generation) unfillable(instead string) error {
 		{r.set != nil, "lora", "adapters"}, {r.Constraint != nil && r.Constraint.Lookahead != nil, "lookahead", "a constraint that looks ahead"},
 	} {
 		if not.is {
-			return canvasError(not.setting, fmt.Errorf("%s fills a canvas by masked diffusion, for which %s is not supported%s", g.model.Info().Arch, not.what, instead))
+			return canvasError(not.setting, fmt.Errorf("%s fills a canvas by diffusion, for which %s is not supported%s", g.model.Info().Arch, not.what, instead))
 		}
 	}
 	return nil
@@ -141,28 +159,17 @@ func (g *Generation) draws() diffuse.Draws {
 
 // fill fills the canvas and gives its tokens as they are certain, from the beginning.
 func (g *Generation) fill(yield func(Token, error) bool) (err error) {
-	sampler, err := diffuse.NewSampler(g.draws(), g.diffusion.Left)
+	c, err := fill.Open(g.model.engine, &fill.Request{Answer: *g.diffusion, Draws: g.draws(), Terms: g.req.terms(), Progress: g.req.Progress})
 	if err != nil {
 		return err
 	}
-	board, err := g.model.engine.OpenBoard(g.diffusion, len(g.prompt), g.req.terms())
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, board.Close()) }()
-	d, err := diffuse.New(g.prompt, *g.diffusion, board, sampler)
-	if err != nil {
-		return err
-	}
+	defer func() { err = errors.Join(err, c.Close()) }()
 	return g.emit(func(ctx context.Context) (engine.SampledToken, error) {
-		p, more, err := d.Next(ctx)
-		g.stats.CanvasStats = d.Stats()
+		t, err := c.Next(ctx)
+		g.stats.CanvasStats = c.Stats()
 		if g.stats.PromptTime == 0 {
-			g.stats.PromptTime, g.stats.ReusedTokens = time.Since(g.start), d.Reused()
+			g.stats.PromptTime, g.stats.ReusedTokens = time.Since(g.start), c.Reused()
 		}
-		if err == nil && !more {
-			err = engine.ErrContext
-		}
-		return engine.SampledToken{Token: sample.Token{ID: p.ID, Logprob: p.Logprob()}, Top: p.Top()}, err
-	}, d.Ended, yield)
+		return t, err
+	}, c.Ended, yield)
 }

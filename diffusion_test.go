@@ -143,7 +143,7 @@ func TestDiffusionRefused(t *testing.T) {
 		r     grove.Request
 		want  string
 	}{
-		{"another model", plain, grove.Request{Diffusion: &grove.Diffusion{}}, "llama is no model of masked diffusion"},
+		{"another model", plain, grove.Request{Diffusion: &grove.Diffusion{}}, "llama is no diffusion model"},
 		{"no mask", unmasked, grove.Request{}, "names no mask token (tokenizer.ggml.mask_token_id)"},
 		{"too long", m, grove.Request{MaxTokens: 500}, "a canvas of 500 tokens behind a prompt of"},
 		{"steps", m, grove.Request{MaxTokens: 8, Diffusion: &grove.Diffusion{Steps: 9}}, "9 steps; there must be 1 to 8"},
@@ -167,7 +167,7 @@ func TestDiffusionRefused(t *testing.T) {
 func TestDiffusionAlone(t *testing.T) {
 	m, _ := randomModel(t, synthetic.Spec{Arch: "dream"}, grove.Options{Parallel: 1}, nil)
 	_, err := m.NewSequence(t.Context(), grove.Request{Prompt: "text"})
-	if err == nil || !strings.Contains(err.Error(), "fills a canvas by masked diffusion") {
+	if err == nil || !strings.Contains(err.Error(), "fills a canvas by diffusion") {
 		t.Errorf("a sequence: error %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

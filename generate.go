@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"grove/adapters"
-	"grove/diffuse"
+	"grove/diffuse/fill"
 	"grove/engine"
 	"grove/method"
 	"grove/method/layers"
@@ -172,7 +172,7 @@ type Generation struct {
 	stages []sample.Stage // of the constraint
 	head   []byte         // that was taken back of the prompt
 
-	diffusion *diffuse.Settings // of a model of masked diffusion; nil: the answer is decoded token by token
+	diffusion *fill.Answer // of a diffusion model; nil: the answer is decoded token by token
 
 	conversation *Conversation // whose sequence it goes on with; nil: one of its own
 }
@@ -420,7 +420,7 @@ func (g *Generation) emit(next func(context.Context) (engine.SampledToken, error
 		}
 		d, err := next(g.ctx)
 		if errors.Is(err, engine.ErrContext) {
-			g.stats.Finish = FinishContext
+			g.stats.Finish = cmp.Or(g.stats.Finish, FinishContext)
 			break
 		}
 		if err == nil {

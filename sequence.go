@@ -56,7 +56,7 @@ func (m *Model) NewSequence(ctx context.Context, r Request, stages ...Stage) (*S
 		return nil, err
 	}
 	if g.diffusion != nil {
-		return nil, &OptionError{Err: fmt.Errorf("grove: %s fills a canvas by masked diffusion, and a sequence is decoded token by token%s", m.Info().Arch, m.resident.Model.Info().Diffusion.Instead())}
+		return nil, &OptionError{Err: fmt.Errorf("grove: %s fills a canvas by diffusion, and a sequence is decoded token by token%s", m.Info().Arch, m.resident.Model.Info().Diffusion.Instead())}
 	}
 	draft, err := m.resident.Drafting(ctx, g.req.Method)
 	if err != nil {

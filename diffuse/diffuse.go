@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"slices"
 
+	"grove/forest"
 	"grove/text/token"
 )
 
@@ -21,6 +22,8 @@ type Row struct {
 	ID    token.ID
 	Want  bool // its logits
 	Block int  // rows of a branch with the same number follow each other and see each other
+
+	Prior *forest.Prior // of a canvas that begins as random tokens: what the last pass gave in its place; nil: none
 }
 
 // Board runs the passes. It is for one goroutine.
@@ -28,7 +31,7 @@ type Board interface {
 	// Pass runs branches of rows. A row sees all that is kept, the rows before it in its branch, and all of its block, in this order. The first keep rows of the first
 	// branch are kept for later passes, and the others dropped.
 	Pass(ctx context.Context, branches [][]Row, keep int) error
-	// Logits returns what the i-th row of a branch of the last pass gave, valid until the next pass; they may be changed.
+	// Logits returns what the i-th row of a branch of the last pass gave, valid until the next pass has run; they may be changed.
 	Logits(branch, i int) []float32
 	// Drop drops the kept rows of some places; the others stay in their order.
 	Drop(gone func(place int) bool) error
@@ -202,16 +205,31 @@ func (g *Generator) Finished() []Place {
 
 // Next returns the next place from the beginning that stays as it is, and runs the passes that it takes; more is false where the canvas has none. Errors are those of [Generator.Step].
 func (g *Generator) Next(ctx context.Context) (p Place, more bool, err error) {
-	for len(g.Finished()) == g.given {
-		if g.Done() || g.given == g.s.Length {
+	if g.given == g.s.Length {
+		return p, false, nil // the rest of a block
+	}
+	return next(ctx, g, &g.given)
+}
+
+// filler is a [Generator] or a [Renoiser].
+type filler interface {
+	Done() bool
+	Finished() []Place
+	Step(ctx context.Context) error
+}
+
+// next returns the place behind those that were given, and counts it.
+func next(ctx context.Context, f filler, given *int) (p Place, more bool, err error) {
+	for len(f.Finished()) == *given {
+		if f.Done() {
 			return p, false, nil
 		}
-		if err := g.Step(ctx); err != nil {
+		if err := f.Step(ctx); err != nil {
 			return p, false, err
 		}
 	}
-	g.given++
-	return g.canvas[g.given-1], true, nil
+	*given++
+	return f.Finished()[*given-1], true, nil
 }
 
 // Reused returns how many tokens of the prompt earlier texts have left.

@@ -114,3 +114,25 @@ func (f *follower) Ended() bool { return f.text.chain.Ended(0) }
 func (f *follower) Judge(logits []float32, index int, id token.ID) (*Likely, error) {
 	return f.text.Judge(logits, index, id)
 }
+
+// NewShaper returns a sampler that shapes logits by the penalties, which must depend on no text, and draws from what is shaped by the parameters. The rest is as for
+// [NewSampler]. Errors: those of [sample.NewChain].
+func NewShaper(d Draws) (Shaper, error) {
+	shape, err := sample.NewChain(d.Settings, d.Vocabulary)
+	if err != nil {
+		return nil, err
+	}
+	draw, err := d.chained(sample.Settings{Params: d.Params, SampleIndex: d.SampleIndex})
+	if err != nil {
+		return nil, err
+	}
+	return &shaper{draw, shape}, nil
+}
+
+type shaper struct {
+	*chained
+	shape *sample.Chain
+}
+
+// Shape implements [Shaper].
+func (s *shaper) Shape(logits []float32) []float32 { return s.shape.Process(0, logits) }

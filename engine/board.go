@@ -26,6 +26,7 @@ type Board struct {
 	results  []output.Result // of the last pass
 	store    output.Arena
 	kept     []int // places of the rows that are kept, by index
+	read     boardText
 }
 
 // OpenBoard opens the board of a canvas behind a prompt of so many tokens, by settings that were checked. Errors: a model that is none of masked diffusion, [ErrContext] with
@@ -36,8 +37,10 @@ func (e *Engine) OpenBoard(s *diffuse.Settings, prompt int, t Terms) (*Board, er
 		return nil, err
 	}
 	switch {
+	case t.Priority < MinPriority || t.Priority > MaxPriority:
+		return nil, fmt.Errorf("engine: priority is %d; it must be from %d to %d", t.Priority, MinPriority, MaxPriority)
 	case info.Diffusion == nil:
-		return nil, fmt.Errorf("engine: %s is no model of masked diffusion", info.Arch)
+		return nil, fmt.Errorf("engine: %s is no diffusion model", info.Arch)
 	case tokens > e.Context():
 		return nil, fmt.Errorf("engine: a prompt and a canvas of %d tokens: %w of %d tokens", tokens, ErrContext, e.Context())
 	}
@@ -45,12 +48,13 @@ func (e *Engine) OpenBoard(s *diffuse.Settings, prompt int, t Terms) (*Board, er
 	if err := e.steps.Open(&b.trunk, e.steps.MaxOpen); err != nil {
 		return nil, err
 	}
-	if b.trunk.Terms = t; b.named {
+	b.trunk.Pinned, b.trunk.Terms = true, t
+	switch {
+	case b.named:
 		b.trunk.Terms.Salt = fmt.Sprintf("%s %d %s", e.secret, s.Block, t.Salt) // keys of rows that saw their block serve no text whose rows see the rows before alone
-	} else {
+	case info.Diffusion.Renoise == nil || t.Private:
 		b.trunk.Terms.Salt = rand.Text() // keys of rows that saw later rows serve no other text
 	}
-	b.trunk.Pinned = true
 	return b, nil
 }
 
@@ -79,6 +83,7 @@ func (b *Board) Reuse(ctx context.Context, ids []token.ID) (kept int, err error)
 	for place := range kept {
 		b.kept = append(b.kept, place)
 	}
+	b.read.reused += kept
 	return kept, err
 }
 
@@ -124,10 +129,11 @@ func (b *Board) Drop(gone func(place int) bool) error {
 
 // Need implements [step.Job].
 func (b *Board) Need() (step.Need, error) {
-	n := step.Need{PageTokens: b.tokens, WindowTokens: b.tokens}
+	n := step.Need{PageTokens: b.tokens}
 	for _, rows := range b.branches {
 		n.Rows += len(rows)
 	}
+	n.WindowTokens = b.window(b.keep)
 	return n, nil
 }
 
@@ -141,7 +147,7 @@ func (b *Board) Place(st *step.Step) error {
 			if i == 0 || r.Block != rows[i-1].Block {
 				block++
 			}
-			row := forest.Row{ID: r.ID, Parent: forest.Trunk, Block: block, Named: b.named, Shift: r.Place - (kept + i), Want: forest.Want{Logits: r.Want}}
+			row := forest.Row{ID: r.ID, Parent: forest.Trunk, Block: block, Named: b.named, Shift: r.Place - (kept + i), Prior: r.Prior, Want: forest.Want{Logits: r.Want}}
 			if i > 0 {
 				row.Parent = st.Placed(placed - 1).Node
 			}

@@ -100,7 +100,7 @@ func TestBoard(t *testing.T) {
 func TestBoardRefused(t *testing.T) {
 	s := diffuse.Settings{Length: 18, Mask: 1}
 	_, err := deep(t).engine(t, engine.Config{}).OpenBoard(&s, 5, engine.Terms{})
-	if err == nil || !strings.Contains(err.Error(), "llama is no model of masked diffusion") {
+	if err == nil || !strings.Contains(err.Error(), "llama is no diffusion model") {
 		t.Errorf("another model: %v", err)
 	}
 	e := blocks(t).engine(t, engine.Config{})

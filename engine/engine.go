@@ -136,9 +136,12 @@ func (c *Config) complete(info *model.Info) (kv.Config, error) {
 	}
 	c.Drafts, c.Drafting = min(cmp.Or(c.Drafts, plan.MaxDraft), plan.MaxDraft), min(cmp.Or(c.Drafting, c.Seqs), c.Seqs)
 	live := 0 // nodes that a round leaves until the next: its root, and drafts
-	if info.Whole() {
+	switch d := info.Diffusion; {
+	case info.Whole():
 		c.Chunk = c.Context // a text is one step: its rows see each other
-	} else {
+	case d != nil && d.Renoise != nil:
+		c.Chunk = max(c.Chunk, d.Renoise.Canvas)
+	default:
 		live = c.Seqs + c.Drafting*c.Drafts
 	}
 	if d := info.Diffusion; d != nil && d.Block > 0 {
@@ -223,7 +226,7 @@ func (e *Engine) checkNext() error {
 	case d.Block > 0:
 		return fmt.Errorf("engine: %s gives a token at its mask, and the file names no mask (tokenizer.ggml.mask_token_id)", info.Arch)
 	}
-	return fmt.Errorf("engine: %s fills a canvas by masked diffusion: it has no logits of the next token alone", info.Arch)
+	return fmt.Errorf("engine: %s fills a canvas by diffusion: it has no logits of the next token alone", info.Arch)
 }
 
 // CheckGenerates returns [ErrEncoder], with the architecture's name, where the model has no logits to draw from.

@@ -76,7 +76,9 @@ type Info struct {
 func (i *Info) Embeds() bool { return i.Encoder || i.Pooling > PoolNone }
 
 // Whole reports that all tokens of a text see each other, so that it is one step.
-func (i *Info) Whole() bool { return i.Encoder || i.Diffusion != nil && i.Diffusion.Block == 0 }
+func (i *Info) Whole() bool {
+	return i.Encoder || i.Diffusion != nil && i.Diffusion.Block == 0 && i.Diffusion.Renoise == nil
+}
 
 // Source is how an encoder-decoder reads its source, the text whose states its rows see beside their own text.
 type Source struct {

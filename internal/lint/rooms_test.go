@@ -34,6 +34,7 @@ var rooms = []string{
 	"search/*",
 	"search",
 	"suite/methodtest suite/gophertest",
+	"diffuse/fill",
 	"engine",
 	"engine/drafting",
 	"engine/learned",
