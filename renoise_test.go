@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -172,6 +173,14 @@ func TestRenoiseRefused(t *testing.T) {
 	}
 	if s := m.DefaultSampling(); s.Temperature != 1 || s.TopK != 0 || s.MinP != 0 {
 		t.Errorf("draws by %+v; the schedule of the file is the temperature", s)
+	}
+	path := filepath.Join(t.TempDir(), "canvas.gguf")
+	metadata, tensors, err := synthetic.Spec{Arch: "diffusion-gemma", Vocabulary: true, Vocab: 300}.Parts()
+	if err = errors.Join(err, gguf.WriteFile(path, metadata, tensors)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := grove.Open(path, grove.Options{Draft: path}); err == nil || !strings.Contains(err.Error(), "cannot draft for") {
+		t.Errorf("as a draft model: error %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

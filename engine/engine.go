@@ -229,6 +229,14 @@ func (e *Engine) checkNext() error {
 	return fmt.Errorf("engine: %s fills a canvas by diffusion: it has no logits of the next token alone", info.Arch)
 }
 
+// CheckDraft returns an error where the model gives a drafter neither the logits of the next token nor those of masks.
+func (e *Engine) CheckDraft() error {
+	if d := e.steps.Model.Info().Diffusion; d == nil || d.Mask != token.None {
+		return nil
+	}
+	return e.checkNext()
+}
+
 // CheckGenerates returns [ErrEncoder], with the architecture's name, where the model has no logits to draw from.
 func (e *Engine) CheckGenerates() error {
 	switch info := e.steps.Model.Info(); {

@@ -123,7 +123,7 @@ func (m *Model) runModel(o Options, d *Model, path, does string) (words *method.
 	if err := d.run(o.forDrafts(d, m.drafting), m.drafting, 0); err != nil {
 		return nil, gguf.InFile(path, err)
 	}
-	if err = errors.Join(d.Engine.CheckGenerates(), d.Engine.CheckSource("a draft's text has none")); err == nil {
+	if err = errors.Join(d.Engine.CheckGenerates(), d.Engine.CheckSource("a draft's text has none"), d.Engine.CheckDraft()); err == nil {
 		words, err = method.NewVocabMap(m.Tokenizer, d.Tokenizer)
 	}
 	if err != nil {

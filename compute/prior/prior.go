@@ -15,8 +15,11 @@ import (
 	"grove/internal/par"
 )
 
-// band is the number of distributions that share the unpacked embedding of a token.
-const band = 8
+// The distributions of an item share the unpacked embeddings of tokens: leastBand of them at least, and no more than have cached values together.
+const (
+	leastBand = 8
+	cached    = 64 << 10
+)
 
 // A Task computes some expected embeddings. The zero value is ready; its buffers are kept. It is for one step at a time.
 type Task struct {
@@ -25,6 +28,7 @@ type Task struct {
 	scale   float32
 	scratch []matmul.Scratch
 	one     []float32 // by worker: the embedding of a token
+	band    int       // distributions of an item
 }
 
 // row is a distribution.
@@ -32,7 +36,7 @@ type row struct {
 	logits     []float32
 	top, least float32 // the largest logit, and the least that counts
 	inverse    float64 // of the temperature
-	sum        float64 // of exp((logit-top)/temperature)
+	sum        float64 // of the weights, exp((logit-top)/temperature)
 	dst        []float32
 }
 
@@ -49,12 +53,13 @@ func (t *Task) Run(pool *par.Pool, table *weight.Matrix, scale float32, scratch 
 	t.table, t.scale, t.scratch = table, scale, scratch
 	n := pool.Threads() * table.In()
 	t.one = slices.Grow(t.one[:0], n)[:n]
-	pool.Run((len(t.rows)+band-1)/band, t)
+	t.band = max(leastBand, min(cached/table.In(), (len(t.rows)+pool.Threads()-1)/pool.Threads()))
+	pool.Run((len(t.rows)+t.band-1)/t.band, t)
 }
 
-// Do implements [par.Task]: an item is a band of distributions.
+// Do implements [par.Task].
 func (t *Task) Do(worker, item int) {
-	rows := t.rows[item*band : min((item+1)*band, len(t.rows))]
+	rows := t.rows[item*t.band : min((item+1)*t.band, len(t.rows))]
 	for i := range rows {
 		rows[i].begin()
 	}
@@ -71,29 +76,20 @@ func (t *Task) Do(worker, item int) {
 				t.table.Embedding(one, id, &t.scratch[worker])
 				unpacked = true
 			}
-			kernel.AddScaled(r.dst, float32(r.weight(id)/r.sum), one)
+			w := kernel.Exp32(float32((float64(r.logits[id]) - float64(r.top)) * r.inverse))
+			r.sum += float64(w)
+			kernel.AddScaled(r.dst, w, one)
 		}
 	}
 	for i := range rows {
-		kernel.Scale(rows[i].dst, t.scale)
+		kernel.Scale(rows[i].dst, float32(float64(t.scale)/rows[i].sum))
 	}
 }
 
-// begin sums the weights up.
+// begin clears the sums, and finds out which tokens count.
 func (r *row) begin() {
 	clear(r.dst)
-	r.top = slices.Max(r.logits)
+	r.top, r.sum = slices.Max(r.logits), 0
 	// Of V tokens, those below 2^-25/V of the likeliest are together less than half of the last of 24 bits.
 	r.least = r.top - float32((float64(25*kernel.Log64(2))+kernel.Log64(float64(len(r.logits))))/r.inverse)
-	r.sum = 0
-	for id, l := range r.logits {
-		if l >= r.least {
-			r.sum += r.weight(id)
-		}
-	}
-}
-
-// weight is a token's probability times the sum.
-func (r *row) weight(id int) float64 {
-	return kernel.Exp64((float64(r.logits[id]) - float64(r.top)) * r.inverse)
 }
