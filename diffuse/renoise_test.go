@@ -302,3 +302,29 @@ func TestRenoiseSettings(t *testing.T) {
 		}
 	}
 }
+
+// TestRenoiserAllocates: what a pass gives is read, and the next canvas made, without allocations.
+func TestRenoiserAllocates(t *testing.T) {
+	m := &scripted{likely: func(place, _ int) int { return place % 40 }, gap: func(int, int) float64 { return 1 }, vocabulary: 40}
+	shaper, err := NewShaper(sample.Settings{Params: sample.Params{Temperature: 1}}, 3, 40)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := NewRenoiser([]token.ID{1, 2, 3}, renoiseSettings, m, shaper)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := testing.AllocsPerRun(10, func() {
+		g.pass()
+		if _, err := g.propose(g.temperature()); err != nil {
+			t.Fatal(err)
+		}
+		g.settled()
+		g.renoise()
+	}); n > 0 {
+		t.Errorf("%g allocations", n)
+	}
+}
