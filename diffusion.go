@@ -47,10 +47,7 @@ func DiffusionCaches() []CacheInfo { return diffuse.Caches }
 // CheckDiffusion returns an [*OptionError] where settings are none for any canvas: a policy, a cache or another name that there is not.
 func CheckDiffusion(d Diffusion) error {
 	s := diffuse.Settings{Policy: d.Policy, Cache: d.Cache, Blocks: d.Blocks, Early: d.Early, Filter: &model.CanvasFilter{Length: diffuse.MostLength}}
-	if err := diffuse.CheckNames(s); err != nil {
-		return canvasError("", err)
-	}
-	return nil
+	return canvasError("", diffuse.CheckNames(s))
 }
 
 // canvas prepares the canvas of an answer of a model of masked diffusion. Errors are an [*OptionError] that names what such a model cannot do.
@@ -62,10 +59,7 @@ func (g *Generation) canvas() error {
 		}
 		return nil
 	}
-	d := Diffusion{}
-	if r.Diffusion != nil {
-		d = *r.Diffusion
-	}
+	d := *cmp.Or(r.Diffusion, &Diffusion{})
 	if info.Block > 0 && cmp.Or(d.Block, info.Block) == 1 { // such a text is decoded token by token
 		if d.Block = 0; d != (Diffusion{}) {
 			return canvasError("block", errors.New("blocks of one token are decoded one after the other; leave out the other settings of diffusion"))
@@ -78,7 +72,7 @@ func (g *Generation) canvas() error {
 	}
 	s := &diffuse.Settings{
 		Block: d.Block, Native: info.Block, Passes: d.Steps, Policy: d.Policy, Cache: d.Cache, Drafts: d.Drafts, Mask: info.Mask, Shift: info.Shift,
-		Blocks: d.Blocks, Early: d.Early, Ends: g.ends,
+		Blocks: d.Blocks, Early: d.Early, Ends: g.ends, Piece: func(dst []byte, id token.ID) ([]byte, error) { return g.model.tokenizer.AppendPiece(dst, id, false) },
 		Left: r.Constraint != nil || r.Heal || g.draws().ReadText(), Likely: r.Top > 0 || r.PostSampling,
 	}
 	if info.Renoise != nil {
@@ -95,8 +89,7 @@ func (g *Generation) canvas() error {
 		return canvasError("length", fmt.Errorf("a canvas of %d tokens behind a prompt of %d: the context has %d", r.MaxTokens, len(g.prompt), g.model.engine.Context()))
 	}
 	if d.Blocks != "" {
-		tokens := g.model.tokenizer
-		s.Delimiters = diffuse.LineEnds(g.model.Vocabulary(), func(dst []byte, id token.ID) ([]byte, error) { return tokens.AppendPiece(dst, id, false) })
+		s.Delimiters = diffuse.LineEnds(g.model.Vocabulary(), s.Piece)
 	}
 	if err := s.Check(); err != nil {
 		return canvasError("", err)
@@ -114,22 +107,29 @@ func (g *Generation) random(own *model.Renoise, wish *diffuse.Settings) error {
 		wish.Ends = nil
 	}
 	s, err := diffuse.Renoise(own, wish, g.model.engine.Context()-len(g.prompt), g.model.Vocabulary())
-	if err != nil {
-		return canvasError("", fmt.Errorf("%s: %w", g.model.Info().Arch, err))
-	}
 	g.diffusion = &fill.Answer{Random: s}
-	return nil
+	return canvasError("", err)
+}
+
+// CanvasRun is a part of a canvas.
+type CanvasRun = diffuse.Run
+
+// WatchCanvas lets f be told of the canvas behind the tokens that [Generation.Tokens] yielded, before each pass of a model of masked diffusion, on the goroutine of Tokens.
+func (g *Generation) WatchCanvas(f func([]CanvasRun)) {
+	if g.diffusion != nil && g.diffusion.Masks != nil {
+		g.diffusion.Masks.Watch = f
+	}
 }
 
 // DiffusionError says which setting of a request a canvas cannot have: of [Diffusion] in lower case, length for its tokens, or of the request, as the server names it.
 type DiffusionError = diffuse.SettingError
 
-// canvasError returns an [*OptionError] of a [*DiffusionError].
+// canvasError returns an [*OptionError] of a [*DiffusionError]; nil for nil.
 func canvasError(setting string, err error) error {
-	if !errors.As(err, new(*DiffusionError)) {
-		err = &DiffusionError{Setting: setting, Err: err}
+	if err = diffuse.Blame(setting, err); err != nil {
+		err = &OptionError{Err: fmt.Errorf("grove: %w", err)}
 	}
-	return &OptionError{Err: fmt.Errorf("grove: %w", err)}
+	return err
 }
 
 // unfillable returns an error where the request asks for what no canvas can do, which ends with what to do instead.
@@ -153,8 +153,10 @@ func (g *Generation) unfillable(instead string) error {
 // draws returns how the tokens of the canvas are drawn.
 func (g *Generation) draws() diffuse.Draws {
 	r := &g.req
-	by := sample.Settings{Params: r.Sampling, Penalties: r.Penalties, Thinking: g.thinking, SampleIndex: r.SampleIndex, Stages: g.stages}
-	return diffuse.Draws{Settings: by, Prompt: g.prompt, Vocabulary: g.model.Vocabulary(), Top: r.Top, Drawn: r.PostSampling}
+	return diffuse.Draws{
+		Settings: sample.Settings{Params: r.Sampling, Penalties: r.Penalties, Thinking: g.thinking, SampleIndex: r.SampleIndex, Stages: g.stages},
+		Prompt:   g.prompt, Vocabulary: g.model.Vocabulary(), Top: r.Top, Drawn: r.PostSampling,
+	}
 }
 
 // fill fills the canvas and gives its tokens as they are certain, from the beginning.

@@ -246,6 +246,7 @@ type Info struct {
 	Width          int // of states
 	Layers         int
 	Encoder        bool // it gives embeddings and generates no text
+	Diffusion      bool // it fills a canvas by masked diffusion
 	EncoderDecoder bool // it is an encoder-decoder: the prompt is the source that its encoder reads
 	Threads        int
 	Parallel       int // texts that are computed at a time
@@ -282,7 +283,7 @@ func (m *Model) Info() Info {
 	drafting, bytes := m.resident.DraftSize()
 	return Info{
 		Drafting: drafting, DraftBytes: bytes,
-		Name: i.Name, Arch: i.Arch, SampleDigest: i.SampleDigest, Context: m.engine.Context(), TrainedContext: i.Context, Vocabulary: i.Vocabulary, Width: i.Width, Layers: len(i.Layers), Encoder: i.Embeds(), EncoderDecoder: i.Source != nil,
+		Name: i.Name, Arch: i.Arch, SampleDigest: i.SampleDigest, Context: m.engine.Context(), TrainedContext: i.Context, Vocabulary: i.Vocabulary, Width: i.Width, Layers: len(i.Layers), Encoder: i.Embeds(), EncoderDecoder: i.Source != nil, Diffusion: i.Diffusion != nil,
 		Threads: m.resident.Pool.Threads(), Parallel: seqs, Queue: queue, WeightBytes: i.Bytes, CacheBytes: m.engine.CacheBytes(), Draft: draft, Middle: middle, Heads: m.resident.Heads(), Sampling: m.advice,
 	}
 }

@@ -154,7 +154,7 @@ func TestRenoiseRefused(t *testing.T) {
 		"for which an early end":                                                  {Diffusion: &grove.Diffusion{Early: "end"}},
 		"policy threshold:p=0.9 chooses masks, and the canvas has none":           {Diffusion: &grove.Diffusion{Policy: "threshold:p=0.9"}},
 		`policy "treshold" is not known`:                                          {Diffusion: &grove.Diffusion{Policy: "treshold"}},
-		"diffusion-gemma: diffuse: blocks of 25 tokens; a canvas has 1 to 24":     {Diffusion: &grove.Diffusion{Block: 25}},
+		"diffuse: blocks of 25 tokens; a canvas has 1 to 24":                      {Diffusion: &grove.Diffusion{Block: 25}},
 		"blocks of -1 tokens":                                                     {Diffusion: &grove.Diffusion{Block: -1}},
 		"-1 steps of a canvas":                                                    {Diffusion: &grove.Diffusion{Steps: -1}},
 		"an answer of 200 tokens where there is room for":                         {MaxTokens: 200},

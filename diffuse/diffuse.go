@@ -72,6 +72,9 @@ type Settings struct {
 	Left bool
 	// Likely asks for what a [Judge] tells of each token.
 	Likely bool
+	// Watch is told of the canvas behind the places that stay as they are, before each pass, by [Generator.Next]; nil: nobody is. It needs Piece, which appends a token's bytes.
+	Watch func([]Run)
+	Piece func(dst []byte, id token.ID) ([]byte, error)
 
 	Mask  token.ID
 	Shift bool // a row gives the token behind its own place
@@ -240,6 +243,7 @@ func (g *Generator) Step(ctx context.Context) error {
 	if g.Done() {
 		return nil
 	}
+	g.tell()
 	entry := g.first == g.end || g.left() == 0
 	if entry {
 		g.enter()

@@ -2,6 +2,7 @@ package diffuse
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 
@@ -66,4 +67,12 @@ func (e *SettingError) Unwrap() error { return e.Err }
 // fault returns an error that names a setting.
 func (s *Settings) fault(setting, format string, args ...any) error {
 	return &SettingError{setting, fmt.Errorf("diffuse: "+format, args...)}
+}
+
+// Blame returns an error that names a setting, where it names none yet; nil for nil.
+func Blame(setting string, err error) error {
+	if err == nil || errors.As(err, new(*SettingError)) {
+		return err
+	}
+	return &SettingError{setting, err}
 }

@@ -306,7 +306,7 @@ func TestRenoiseSettings(t *testing.T) {
 // TestRenoiserAllocates: what a pass gives is read, and the next canvas made, without allocations.
 func TestRenoiserAllocates(t *testing.T) {
 	m := &scripted{likely: func(place, _ int) int { return place % 40 }, gap: func(int, int) float64 { return 1 }, vocabulary: 40}
-	shaper, err := NewShaper(sample.Settings{Params: sample.Params{Temperature: 1}}, 3, 40)
+	shaper, err := NewShaper(Draws{Settings: sample.Settings{Params: sample.Params{Temperature: 1}}, Prompt: make([]token.ID, 3), Vocabulary: 40})
 	if err != nil {
 		t.Fatal(err)
 	}

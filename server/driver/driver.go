@@ -49,6 +49,24 @@ type Encoder interface {
 	Fail(e *wire.Error) error
 }
 
+// CanvasEncoder is an Encoder that tells how far the canvas of a diffusion model is.
+type CanvasEncoder interface {
+	Encoder
+	// Canvas sends what is behind the tokens so far of an answer, as texts and numbers of masks.
+	Canvas(answer int, runs []any) error
+}
+
+// watch lets the stream tell how far the canvas is, where the request asks for that.
+func (g *Generation) watch(e Encoder) (err error) {
+	if g.Watched, err = g.fields.Diffusion.Watched(g.Out != nil); err != nil || !g.Watched {
+		return err
+	}
+	if _, tells := e.(CanvasEncoder); !tells {
+		return wire.Unsupported("diffusion.progress", "the streams of this route do not tell it; /v1/chat/completions, /v1/completions and /completion do")
+	}
+	return nil
+}
+
 // Generation is a request for answers. Parse sets its prompts, N, Scores, FieldNames, LogprobsField and Stored.
 type Generation struct {
 	*Request
@@ -97,7 +115,7 @@ func (x *Request) answer(q Body, framing Framing) (err error) {
 	var e Encoder
 	err = x.Work(func(context.Context) (err error) {
 		if e, err = q.Parse(g); err == nil && e != nil {
-			err = g.checkKept()
+			err = cmp.Or(g.checkKept(), g.watch(e))
 		}
 		if err == nil && e != nil {
 			g.Job, err = h.Prepare(x.R.Context(), g.Spec)
@@ -231,6 +249,8 @@ func (g *Generation) drive(e Encoder) (err error) {
 		switch {
 		case n.Done:
 			return e.End(n.Answer)
+		case n.Canvas != nil:
+			return e.(CanvasEncoder).Canvas(n.Answer, wire.Canvas(n.Canvas))
 		case n.Answer >= 0:
 			return e.Token(n.Answer, n.Token, n.Timings)
 		case g.Out != nil:

@@ -133,6 +133,7 @@ type completionPart struct {
 	TokensEvaluated int              `json:"tokens_evaluated"`
 	Probs           *wire.Sequence   `json:"completion_probabilities,omitempty"`
 	Timings         *serving.Timings `json:"timings,omitempty"`
+	Canvas          []any            `json:"canvas,omitempty"` // of a diffusion model
 }
 
 // completionEnd are the further fields of the last part of an answer.
@@ -207,6 +208,13 @@ func (e *completionEncoder) Token(answer int, t grove.Token, so *serving.Timings
 	}
 	p := e.part(answer)
 	p.Timings = so
+	return e.Out.Send(p)
+}
+
+// Canvas implements [driver.CanvasEncoder].
+func (e *completionEncoder) Canvas(answer int, runs []any) error {
+	p := e.part(answer)
+	p.Canvas = runs
 	return e.Out.Send(p)
 }
 

@@ -40,6 +40,7 @@ func props(x *driver.Request) error {
 		"methods": h.Model.Methods(), "chat_template": template, "draft": h.Info.Draft, "middle": h.Info.Middle, "drafting": h.Info.Drafting,
 		"model_alias": h.Name, "model_path": fileName(m), "total_slots": h.Info.Parallel, "build_info": driver.Fingerprint,
 		"n_ctx_train": h.Info.TrainedContext,
+		"diffusion":   h.Info.Diffusion,
 		"default_generation_settings": map[string]any{"n_ctx": h.Info.Context, "params": map[string]any{
 			"temperature": s.Temperature, "top_k": s.TopK, "top_p": s.TopP, "min_p": s.MinP, "n_predict": -1, "seed": -1,
 			"repeat_penalty": cmp.Or(p.Repeat, 1), "repeat_last_n": p.RepeatWindow, "mirostat": s.Mirostat.Version, "xtc_probability": s.XTC.Probability,

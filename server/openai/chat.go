@@ -110,6 +110,7 @@ type chatPart struct {
 	Logprobs   *chatLogprobs `json:"logprobs"`
 	Finish     *string       `json:"finish_reason"`
 	StopReason any           `json:"stop_reason,omitempty"`
+	Canvas     []any         `json:"canvas,omitempty"` // of a diffusion model
 }
 
 // chatDelta is what a part adds to a message.
@@ -140,6 +141,14 @@ func (e *chatEncoder) Token(answer int, t grove.Token, so *serving.Timings) erro
 		a.logprobs = append(a.logprobs, s)
 	}
 	return e.sendNew(answer, a.Add(t), so)
+}
+
+// Canvas implements [driver.CanvasEncoder].
+func (e *chatEncoder) Canvas(answer int, runs []any) error {
+	if err := e.sendNew(answer, nil, nil); err != nil { // the role
+		return err
+	}
+	return e.send(chatPart{Index: answer, Canvas: runs}, nil)
 }
 
 // End implements [driver.Encoder].

@@ -115,6 +115,7 @@ type completionChoice struct {
 	Logprobs   *completionLogprobs `json:"logprobs"`
 	Finish     *string             `json:"finish_reason"`
 	StopReason any                 `json:"stop_reason"`
+	Canvas     []any               `json:"canvas,omitempty"` // of a diffusion model
 }
 
 // Begin implements [driver.Encoder]. It puts the prompts before the answers where the request asks for that.
@@ -155,6 +156,11 @@ func (e *completionEncoder) Token(answer int, t grove.Token, so *serving.Timings
 		a.so = so
 	}
 	return e.sendPart(answer, nil, nil)
+}
+
+// Canvas implements [driver.CanvasEncoder].
+func (e *completionEncoder) Canvas(answer int, runs []any) error {
+	return e.send(completionChoice{Index: answer, Canvas: runs}, nil)
 }
 
 // End implements [driver.Encoder].

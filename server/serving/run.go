@@ -20,6 +20,7 @@ type Spec struct {
 	Prompts   []grove.Request // one for each prompt
 	N         int             // answers to each
 	Timed     bool            // each token comes with timings
+	Watched   bool            // events tell how far a canvas is
 	Timeout   time.Duration   // 0: none
 	Session   string          // name of the file that keeps the keys and values; "": none
 
@@ -126,8 +127,9 @@ func (j *Job) Close() {
 type Event struct {
 	Answer  int // -1: no answer has an event, and [Config.KeepAlive] has passed
 	Token   grove.Token
-	Timings *Timings // up to the token; nil: not asked for
-	Done    bool     // the answer has ended
+	Timings *Timings          // up to the token; nil: not asked for
+	Done    bool              // the answer has ended
+	Canvas  []grove.CanvasRun // of a model of masked diffusion, before a pass; nil: the event is no such one
 	err     error
 }
 
@@ -255,6 +257,9 @@ func (j *Job) generate(i int, send func(Event) bool) (err error) {
 	drafted, cut := 0, func(grove.Token) bool { return false }
 	if j.spec.Cut != nil {
 		cut = j.spec.Cut()
+	}
+	if j.spec.Watched {
+		g.WatchCanvas(func(c []grove.CanvasRun) { send(Event{Token: grove.Token{ID: token.None}, Canvas: c}) })
 	}
 	for t, err := range g.Tokens() {
 		if errors.Is(err, grove.ErrSession) {

@@ -129,7 +129,7 @@ func ErrorOf(err error) *Error {
 		}
 		return e
 	case errors.As(err, &option), errors.Is(err, grove.ErrAllMasked):
-		return Refuse("", "%s", Plain(err))
+		return Refuse(canvasField(err), "%s", Plain(err))
 	case errors.Is(err, grove.ErrConstraint): // the form that the request asks for is too much work, or cannot be written
 		e := Refuse("", "%s", Plain(err))
 		e.Code = "constraint_failed"
