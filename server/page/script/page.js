@@ -21,7 +21,7 @@ async function answer(options = {}) {
     const [path, body] = requestOf(mine, turn, options);
     const stream = (await callPatiently(path, { method: 'POST', body: JSON.stringify(body), signal: work.signal }, tell)).body;
     delete turn.note;
-    await receive(stream, turn, most, (text, draft) => { if (text) view.writer.add(text, draft); view.soon(); });
+    await receive(stream, turn, most, (text, draft, canvas) => { if (text) view.writer.add(text, draft); if (canvas) view.runs = canvas; view.soon(); });
   } catch (e) {
     fail(mine, turn, e, work);
   }
@@ -238,7 +238,7 @@ function listModels(list) {
 // describe asks what the model can do. A model that is not loaded is not asked: that would load it.
 async function describe() {
   const name = $('model').value;
-  if (model.name !== name) Object.assign(model, { name, context: 0, trained: 0, defaults: {} });
+  if (model.name !== name) Object.assign(model, { name, context: 0, trained: 0, defaults: {}, diffusion: false });
   if (!name) return listMethods([]);
   if (stateOfModel[name] !== 'loaded' && !chat.turns.some(t => t.stats?.model === name)) return listMethods([]);
   const props = await (await call('props?model=' + encodeURIComponent(name))).json();
@@ -246,6 +246,7 @@ async function describe() {
   bare[name] = props.chat_template === '';
   const given = props.default_generation_settings;
   model.context = Number.isInteger(given?.n_ctx) && given.n_ctx > 0 ? given.n_ctx : 0;
+  model.diffusion = props.diffusion === true;
   model.trained = Number.isInteger(props.n_ctx_train) && props.n_ctx_train > 0 ? props.n_ctx_train : 0;
   model.defaults = Object.fromEntries(Object.entries(isObject(given?.params) ? given.params : {}).filter(([n, v]) => n !== 'seed' && inRange(n, v)));
   listMethods(Array.isArray(props.methods) ? props.methods.filter(m => typeof m?.name === 'string') : []);

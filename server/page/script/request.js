@@ -3,7 +3,7 @@
 
 // model is what the page knows of the model that is chosen: its defaults, the tokens that its context holds, and those that it can hold at
 // most; 0: not known.
-const model = { name: '', context: 0, trained: 0, defaults: {} };
+const model = { name: '', context: 0, trained: 0, defaults: {}, diffusion: false };
 
 // messagesOf returns the turns before end as messages. A question that got no answer is left out, but for the last; thoughts are not
 // sent back.
@@ -33,13 +33,14 @@ function requestOf(c, turn, { goOn = false, list = null, most = settings.most } 
   const common = {
     model: $('model').value, method: $('method').value || 'auto', ...samplingOf(turn), max_tokens: most,
     stream: true, stream_options: { include_usage: true }, timings_per_token: true,
+    ...(model.diffusion && { diffusion: { progress: true } }),
   };
   if (c.plain) return ['v1/completions', { ...common, prompt: textOf(c).slice(c.from) }];
   const messages = list ?? messagesOf(c, goOn ? c.turns.length : c.turns.length - 1);
   return ['v1/chat/completions', { ...common, messages, ...(goOn && { continue_final_message: true, add_generation_prompt: false }) }];
 }
 
-// receive reads the stream of an answer into a turn. changed is called with each new text. A chunk with which the count of accepted
+// receive reads the stream of an answer into a turn. changed is called with each new text, and with the canvas of a diffusion model behind it, a list of texts and numbers of masks. A chunk with which the count of accepted
 // drafts grew holds one.
 async function receive(body, turn, most, changed) {
   let accepted = 0, draft = false, finish = '', here = 0;
@@ -76,7 +77,7 @@ async function receive(body, turn, most, changed) {
       changed(text, draft);
       draft = false;
     } else {
-      changed('', false);
+      changed('', false, Array.isArray(choice?.canvas) ? choice.canvas : undefined);
     }
     finish = choice?.finish_reason ?? finish;
   }

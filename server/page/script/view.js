@@ -22,14 +22,14 @@ class View {
   constructor(turn) {
     const text = make('div', { className: 'thought' });
     const parts = {
-      summary: make('summary', {}), text, body: make('div', { className: 'body' }), figures: make('summary', { className: 'figures' }),
+      summary: make('summary', {}), text, body: make('div', { className: 'body' }), canvas: make('div', { className: 'canvas', ariaHidden: 'true' }), figures: make('summary', { className: 'figures' }),
       rest: make('dl', {}), state: make('div', { className: 'state' }), actions: make('div', { className: 'actions' }),
     };
-    Object.assign(this, { turn, ...parts, drawn: -1, due: 0, cost: 0 });
+    Object.assign(this, { turn, ...parts, runs: [], drawn: -1, due: 0, cost: 0 });
     this.thoughts = make('details', { className: 'thoughts', hidden: true }, parts.summary, text);
     this.more = make('details', { className: 'more', hidden: true }, parts.figures, parts.rest);
     this.foot = make('div', { className: 'foot' }, this.state, ...(turn.role === 'user' ? [] : [this.more]), this.actions);
-    this.article = make('article', { className: turn.role, ariaLabel: turn.role === 'user' ? 'You' : 'Model' }, ...(turn.role === 'user' ? [] : [this.thoughts]), this.body, this.foot);
+    this.article = make('article', { className: turn.role, ariaLabel: turn.role === 'user' ? 'You' : 'Model' }, ...(turn.role === 'user' ? [] : [this.thoughts]), this.body, ...(turn.role === 'user' ? [] : [this.canvas]), this.foot);
     this.writer = new Writer(this.body, chat.plain || turn.role === 'user');
     turn.runs.forEach((run, i) => run && this.writer.add(run, i % 2 === 1));
     this.draw(turn !== running?.turn);
@@ -40,6 +40,7 @@ class View {
     const began = performance.now();
     this.writer.draw(whole);
     this.drawThoughts(whole);
+    this.drawCanvas(whole);
     this.more.hidden = !this.turn.stats;
     if (this.turn.stats) this.drawFigures(this.turn.stats);
     this.state.replaceChildren(...stateOf(this.turn));
@@ -69,6 +70,14 @@ class View {
     this.summary.textContent = (over ? 'Thoughts' : 'Thinking') + (took ? ', ' + seconds(took) : '');
     if (thoughts.length !== this.drawn) this.text.append(thoughts.slice(Math.max(0, this.drawn)));
     this.drawn = thoughts.length;
+  }
+
+  // drawCanvas draws the unfinished part of a canvas: tokens, and a light block for each mask.
+  drawCanvas(whole) {
+    const most = 2000; // blocks of a run
+    this.canvas.replaceChildren(...(whole ? [] : this.runs).map(run => typeof run === 'number'
+      ? make('span', { className: 'masks' }, '\u2591'.repeat(Math.min(Math.max(0, Math.floor(run) || 0), most)))
+      : String(run)));
   }
 
   // drawFigures draws the line of figures and the list behind it.
