@@ -13,7 +13,7 @@ import (
 
 // twins are the architectures that no other program's logits and no oracle stand beside: each computes what another one does,
 // bit for bit.
-var twins = map[string]string{"ernie4_5-moe": "deepseek", "t5encoder": "t5"}
+var twins = map[string]string{"ernie4_5-moe": "deepseek", "sdar": "qwen3", "sdar_moe": "qwen3moe", "t5encoder": "t5"}
 
 // renamed returns a file's content as one of another architecture.
 func renamed(f *gguf.File, from, to string, more ...gguf.KV) *changed {
@@ -61,5 +61,19 @@ func TestT5Encoder(t *testing.T) {
 	ids := randomIDs(rand.New(rand.NewPCG(5, 6)), 90, alone.Model.Info().Vocabulary)
 	if err := Equal("two encoders", alone.Encode(ids), whole.encoder.Encode(ids)); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestSDAR compares models of blocks with the Qwen 3 that they began as, over rows that see those before them alone.
+func TestSDAR(t *testing.T) {
+	for _, name := range []string{"sdar", "sdar_moe"} {
+		blocks := Spec{Arch: name}.File(t)
+		c := renamed(blocks, name, twins[name])
+		c.metadata = slices.DeleteFunc(c.metadata, func(kv gguf.KV) bool { return strings.HasSuffix(kv.Key, ".attention.causal") })
+		a, b := New(t, blocks, Config{CacheType: tensor.F32}), New(t, c.file(t), Config{CacheType: tensor.F32})
+		ids := randomIDs(rand.New(rand.NewPCG(5, 6)), 90, a.Model.Info().Vocabulary)
+		if err := Equal(name+" and "+twins[name], a.Plain(ids), b.Plain(ids)); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -65,6 +65,23 @@ func TestDraft(t *testing.T) {
 	}
 }
 
+// TestBlocks: the rows of a model of blocks have the blocks of the text, whatever the window is.
+func TestBlocks(t *testing.T) {
+	m := canvas(false, 16)
+	m.Dims.Canvas.Block = 4
+	next, blocks := m.Next, []int{}
+	m.Next = func(path []token.ID, r forest.Row) []float32 {
+		blocks = append(blocks, r.Block)
+		return next(path, r)
+	}
+	x := &growtest.Text{Drafter: growtest.Drafter(t, "deer:masks=3+window=4", method.Env{Vocabulary: 100, Draft: m})}
+	x.Begin(t, 1, 2, 3, 4, 5, 6)
+	x.Draft(t, 8)
+	if diff := cmp.Diff([]int{2, 2, 3}, blocks); diff != "" { // of masks at the places 6, 7 and 8
+		t.Error(diff)
+	}
+}
+
 func TestNeeds(t *testing.T) {
 	info, err := method.Find("deer")
 	if err != nil {
