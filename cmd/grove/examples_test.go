@@ -204,8 +204,8 @@ func standIns(t *testing.T, dir string) {
 	for name, layout := range map[string]string{"EAGLE3-Llama-3.2-1B": "eagle3", "medusa-Llama-3.2-1B": "medusa"} {
 		err = errors.Join(err, os.Mkdir(path(name), 0o755), hftest.NewHead(layout, shape).Write(path(name)))
 	}
-	for file, arch := range map[string]string{"llada.gguf": "llada", "diffusiongemma.gguf": "diffusion-gemma"} {
-		metadata, tensors, wrong := synthetic.Spec{Arch: arch, Vocabulary: true, Vocab: 300, Context: 256}.Parts()
+	for file, arch := range map[string]string{"llada.gguf": "llada", "sdar.gguf": "sdar", "diffusiongemma.gguf": "diffusion-gemma"} {
+		metadata, tensors, wrong := synthetic.Spec{Arch: arch, Vocabulary: true, Vocab: 300, Context: 512}.Parts()
 		var canvas bytes.Buffer
 		err = errors.Join(err, wrong, gguf.Write(&canvas, metadata, tensors), os.WriteFile(path(file), canvas.Bytes(), 0o644))
 	}
