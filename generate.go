@@ -68,7 +68,7 @@ type Request struct {
 	// Search is a program that computes several answers and chooses one, with its options: "ffs,n=4"; [Searches] lists
 	// the programs. It is lossy, and the first token comes when the answer is chosen. "": one answer is computed.
 	Search string
-	// SkipLayers lets the answer's tokens skip layers: "to=6", and with it from=N, first=N and over=N, with commas between ([layers.Places]). The
+	// SkipLayers lets the answer's tokens skip layers: "to=6", and with it from=N, first=N and over=N, with commas between; or "period=4" ([layers.Places], [Options.SkipAdapters]). The
 	// prompt runs all. It is lossy; no method drafts. Another method than auto and off, a Search, or a model that cannot skip layers is an [*OptionError].
 	SkipLayers string
 	// Prediction is a text that the answer probably contains, such as the text to edit; of a longer one, as many tokens as the

@@ -55,6 +55,9 @@ type Options struct {
 	// beside MODEL.gguf or heads.gguf in its folder, if there is one; [NoHeads]: none, and a module in the model's own file is not used. The answers are the same.
 	Heads string
 
+	// SkipAdapters is a file of adapters that stand for layers of tokens, by a period ([Request.SkipLayers]; grove convert --heads); "": none.
+	SkipAdapters string
+
 	// DraftMemory bounds the bytes that drafting takes besides weights: caches of the models that draft, and rounds. The drafts of a round,
 	// the tokens of a text in the models that draft, and the texts that draft at a time are as many as it allows; 0: any. The answers are
 	// the same. A bound that is too small for one draft is an [*OptionError] with the least that would do.
@@ -171,7 +174,7 @@ func (o Options) resident() resident.Options {
 	return resident.Options{
 		Context: o.Context, CacheType: o.CacheType, Threads: cmp.Or(o.Threads, par.Threads()), Parallel: cmp.Or(o.Parallel, defaultParallel), Chunk: o.Chunk,
 		NoRepack: o.NoRepack, Queue: queue, Memory: o.Memory, Progress: o.Progress, Eager: o.Eager, Forget: o.Forget, Adapters: o.Adapters,
-		Draft: o.Draft, DraftThreads: o.DraftThreads, DraftVocab: o.DraftVocab, DraftHead: o.DraftHead, Heads: o.Heads, DraftMemory: o.DraftMemory, Middle: o.Middle, Judge: o.Judge, Datastore: o.Datastore,
+		Draft: o.Draft, DraftThreads: o.DraftThreads, DraftVocab: o.DraftVocab, DraftHead: o.DraftHead, Heads: o.Heads, SkipAdapters: o.SkipAdapters, DraftMemory: o.DraftMemory, Middle: o.Middle, Judge: o.Judge, Datastore: o.Datastore,
 	}
 }
 

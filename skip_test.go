@@ -88,3 +88,49 @@ func TestSkipLayersWrong(t *testing.T) {
 		}
 	}
 }
+
+// TestSubstitutedLayers: an answer of whose tokens adapters stand for layers, by a period, is labelled, the same alone and beside others, with a session too, and that of plain decoding where the period is 1.
+func TestSubstitutedLayers(t *testing.T) {
+	const adapters = "gopher/testdata/substitutes/gopher-deep-lora-drop"
+	o := grove.Options{Parallel: 1, Forget: true, SkipAdapters: adapters}
+	m := open(t, "gopher/testdata/gopher-deep/gopher-deep.q8_0.gguf", o)
+	r := request(2)
+	r.Method = grove.MethodOff
+	plain, _ := generate(t, m, r)
+	r.SkipLayers = "period=4"
+	want, stats := generate(t, m, r)
+	if stats.Grade != grove.Lossy || stats.Drafting.Rounds != 0 || cmp.Equal(want, plain) {
+		t.Errorf("%+v, %v", stats, want)
+	}
+	for _, c := range []struct {
+		skips, session string
+		want           answer
+	}{{"period=1", "", plain}, {"", "", plain}, {"period=4", "", want}, {"period=4", t.TempDir() + "/s", want}} {
+		for range 2 {
+			r.SkipLayers, r.Session = c.skips, c.session
+			if got, _ := generate(t, m, r); !cmp.Equal(got, c.want) {
+				t.Errorf("%+v: %v", c, got)
+			}
+		}
+	}
+	var option *grove.OptionError
+	for _, c := range []struct {
+		r    grove.Request
+		want string
+	}{
+		{grove.Request{SkipLayers: "period=0"}, "it must be 1 to 1024 places"},
+		{grove.Request{SkipLayers: "period=4,to=3"}, "stands alone"},
+		{grove.Request{SkipLayers: "period=4", Method: "sam"}, "leave the method to auto or off"},
+	} {
+		c.r.Prompt = "x"
+		if _, err := m.Generate(t.Context(), c.r); !errors.As(err, &option) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v", c.r, err)
+		}
+	}
+	if _, err := open(t, "gopher-nano", grove.Options{}).Generate(t.Context(), grove.Request{Prompt: "x", SkipLayers: "period=4"}); !errors.As(err, &option) || !strings.Contains(err.Error(), "--skip-adapters") {
+		t.Errorf("without adapters: %v", err)
+	}
+	if _, err := grove.Open("gopher-target", o); !errors.As(err, &option) || !strings.Contains(err.Error(), adapters) {
+		t.Errorf("adapters of another model: %v", err)
+	}
+}

@@ -13,6 +13,7 @@ import (
 
 	"grove/compute/lowrank"
 	"grove/compute/prior"
+	"grove/compute/substitute"
 	"grove/compute/transfer"
 	"grove/compute/vocab"
 	"grove/compute/walk"
@@ -85,20 +86,21 @@ type Exec struct {
 	source   forest.Seq // whose source is read
 	sourceAt int        // the first of its tokens that are read
 
-	rowTask    rowTask
-	products   []Buf // what Linears returns
-	linearTask linearTask
-	expertTask expertTask
-	routing    Routing
-	everyHead  Routing // the heads of LinearHeads, as experts of every row
-	adapt      lowrank.Additions
-	transfers  transfer.Task
-	bands      []kernel.Rows // by worker: the rows of its item
-	touched    int           // experts that the rows of the step used, summed over layers
-	priors     prior.Task
-	attendTask attendTask
-	walk       walk.Task // of recurrences
-	walked     bool      // its plan serves all layers that every row runs
+	rowTask     rowTask
+	products    []Buf // what Linears returns
+	linearTask  linearTask
+	expertTask  expertTask
+	routing     Routing
+	everyHead   Routing // the heads of LinearHeads, as experts of every row
+	adapt       lowrank.Additions
+	transfers   transfer.Task
+	bands       []kernel.Rows // by worker: the rows of its item
+	touched     int           // experts that the rows of the step used, summed over layers
+	priors      prior.Task
+	substitutes substitute.Task
+	attendTask  attendTask
+	walk        walk.Task // of recurrences
+	walked      bool      // its plan serves all layers that every row runs
 
 	outputs   []int32      // rows of the step that want logits or their state
 	heads     int          // of these, the first so many need the head
@@ -149,13 +151,15 @@ func (x *Exec) Run(ctx context.Context, forward func(*Exec)) error {
 	x.captureInit()
 	x.visibleLayer = -1
 	x.adapt.Begin(x.Step.Rows(), x.scratch)
+	x.err = x.substitutes.Begin(x.Step.Rows())
 	forward(x)
 	x.Cache.Advanced(x.err == nil)
+	x.capture(x.Cache.Forest.Layers() - 1)
+	x.substitutes.End(x.err == nil, x.Step.Rows())
 	if x.err != nil {
 		x.Step.Abort()
 		return x.err
 	}
-	x.capture(x.Cache.Forest.Layers() - 1)
 	x.keepStopped()
 	return nil
 }
@@ -166,6 +170,9 @@ func (x *Exec) SetAdapters(n int, name [32]byte, set []lowrank.Adapted) {
 	x.adapt.Set(n, set)
 	x.Cache.Forest.Adapt(n, name)
 }
+
+// SetSubstitutes says what stands for the layers of rows that substitute them ([forest.Row]). It must not be called while a step runs.
+func (x *Exec) SetSubstitutes(l substitute.Layers) { x.substitutes = substitute.New(l, x.width) }
 
 // Touched returns the number of experts that the rows of the last step used, summed over layers.
 func (x *Exec) Touched() int { return x.touched }

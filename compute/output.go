@@ -59,6 +59,7 @@ func (x *Exec) Outputs() (Buf, bool) {
 	if x.err != nil || len(x.outputs) == 0 {
 		return Buf{}, false
 	}
+	x.substitutes.Leave(x.Cache.Forest.Layers()-1, rows, x.stream, x.scratch)
 	x.used = 0
 	x.adapt.Group(rows, x.outputs)
 	x.active = append(x.active[:0], x.outputs...)
@@ -165,6 +166,7 @@ func (x *Exec) captureInit() {
 // capture copies the stream after a layer, or with -1 the embeddings, for the rows that want it.
 func (x *Exec) capture(layer int) {
 	rows := x.Step.Rows()
+	x.substitutes.Leave(layer, rows, x.stream, x.scratch)
 	for i := range rows {
 		if !rows[i].Want.Stream(layer) {
 			continue

@@ -11,10 +11,12 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"grove/adapters"
 	"grove/compute"
+	"grove/compute/substitute"
 	"grove/engine/memory"
 	"grove/engine/plan"
 	"grove/engine/step"
@@ -57,16 +59,17 @@ var ErrEncoder = errors.New("generates no text")
 
 // Config sets the bounds of an engine: sequences, tokens, rows, bytes.
 type Config struct {
-	Context    int         // tokens of a sequence; 0: the model's, 4096 at most
-	CacheType  tensor.Type // F32, F16 or Q8_0
-	Seqs       int         // sequences that have rows in steps at a time; 0: 1
-	Queue      int         // sequences that may be open besides and wait for a slot
-	Tokens     int         // tokens of all sequences that the cache holds, a Context's at least; 0: Seqs times Context
-	Chunk      int         // rows of a step; 0: 512; an encoder's is Context
-	Memory     uint64      // bytes that the cache may come to use; 0: any
-	Drafts     int         // of a round, or rows that a drafter has grown, that live at a time; 0: as many as ever
-	Drafting   int         // sequences that draft at a time; 0: Seqs
-	DraftBytes int         // bytes that the rounds of a text may take; 0: any
+	Context     int               // tokens of a sequence; 0: the model's, 4096 at most
+	CacheType   tensor.Type       // F32, F16 or Q8_0
+	Seqs        int               // sequences that have rows in steps at a time; 0: 1
+	Queue       int               // sequences that may be open besides and wait for a slot
+	Tokens      int               // tokens of all sequences that the cache holds, a Context's at least; 0: Seqs times Context
+	Chunk       int               // rows of a step; 0: 512; an encoder's is Context
+	Memory      uint64            // bytes that the cache may come to use; 0: any
+	Drafts      int               // of a round, or rows that a drafter has grown, that live at a time; 0: as many as ever
+	Drafting    int               // sequences that draft at a time; 0: Seqs
+	Substitutes substitute.Layers // what stands for the layers that texts may drop ([layers.Places]); nil: none
+	DraftBytes  int               // bytes that the rounds of a text may take; 0: any
 }
 
 const (
@@ -106,6 +109,7 @@ func New(m model.Model, pool *par.Pool, c Config) (*Engine, error) {
 		Experts: plan.Mixture{Layers: info.Mixtures, Experts: info.Experts, ExpertsPerToken: info.ExpertsPerToken},
 		Chunk:   c.Chunk, Seqs: c.Seqs, MaxOpen: c.Seqs + c.Queue, Mask: asks(info),
 	})
+	e.steps.Exec.SetSubstitutes(c.Substitutes)
 	if err := e.openEncoder(c); err != nil {
 		return nil, err
 	}
@@ -149,7 +153,7 @@ func (c *Config) complete(info *model.Info) (kv.Config, error) {
 	}
 	c.Chunk = max(min(c.Chunk, c.Context), c.Seqs)
 	room := kv.Config{
-		Layers: info.Layers, Type: c.CacheType, Context: c.Context, Tokens: c.Tokens,
+		Layers: c.layers(info), Type: c.CacheType, Context: c.Context, Tokens: c.Tokens,
 		Seqs: c.Seqs, Scratch: c.rows(info) + live, Records: 2*live + c.Seqs, Identity: info.Identity, Limit: c.Memory,
 	}
 	if asks(info) != nil {
@@ -173,6 +177,15 @@ func (c *Config) rows(info *model.Info) int {
 		return 2 * c.Chunk
 	}
 	return c.Chunk
+}
+
+// layers returns what the layers of a model keep.
+func (c *Config) layers(info *model.Info) []kv.Layer {
+	all := slices.Clone(info.Layers)
+	for i := range all {
+		all[i].Gaps = c.Substitutes.Set().Has(i)
+	}
+	return all
 }
 
 // Close ends all calls with [ErrClosed], within a layer's time, and returns when no step runs and none will: then the

@@ -33,6 +33,9 @@ func (s *Sequence) reuse() (step.Need, error) {
 	if n, lacks := s.lacks(); lacks {
 		return n, nil
 	}
+	if err := s.reanchor(); err != nil {
+		return step.Need{}, err
+	}
 	at := s.trunk.Len()
 	length := at
 	if at < len(s.text)-1 { // the last token is computed, for what follows it

@@ -20,6 +20,9 @@ func (e *Engine) CheckPlaces(p layers.Places) (layers.Places, error) {
 		return p, nil
 	}
 	info := e.steps.Model.Info()
+	if p.Period > 0 && e.steps.Cache.Forest.Substitutable() == (forest.Layers{}) {
+		return p, fmt.Errorf("engine: %w: nothing stands for the layers that are substituted between them; open the model with adapters for that (--skip-adapters)", ErrPlaces)
+	}
 	if info.Source != nil {
 		return p, fmt.Errorf("engine: %w: %s reads its prompt by an encoder", ErrPlaces, info.Arch)
 	}
@@ -48,7 +51,22 @@ func (s *Sequence) given() []token.ID {
 
 // shallow makes the row of a token of the text skip the layers that its place skips.
 func (s *Sequence) shallow(r *forest.Row, index int) {
-	if s.answer.Places.On() && index >= s.first {
-		r.Skip, r.Lasting = s.answer.Places.Skip(s.e.steps.Cache.Forest.Layers(), index-s.first), true
+	switch p := s.answer.Places; {
+	case !p.On() || index < s.first:
+	case p.Period > 0:
+		r.Substitute, r.Anchor = p.Substitutes(index-s.first), p.Period > 1 && !p.Substitutes(index-s.first)
+	default:
+		r.Skip, r.Lasting = p.Skip(s.e.steps.Cache.Forest.Layers(), index-s.first), true
 	}
+}
+
+// reanchor cuts a trunk behind which a row would substitute layers whose anchor is gone, by a fork or a cut, so that the anchor's row runs again. The caller holds the maker's lock.
+func (s *Sequence) reanchor() error {
+	p, c := s.answer.Places, s.e.steps.Cache
+	for at := s.trunk.Len(); at > s.first && p.Substitutes(at-s.first) && !c.Forest.Anchored(s.trunk.Seq); at = s.trunk.Len() {
+		if _, err := c.Rewind(s.trunk.Seq, max(s.first, at-(at-s.first)%p.Period)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -41,21 +41,24 @@ func makeNode(slot int32, generation uint32) Node {
 type Entry struct{ A, B uint64 }
 
 type node struct {
-	seq        Seq
-	parent     int32 // slot, or noParent for the trunk's end
-	index      int32
-	generation uint32
-	live       bool
-	plain      bool // ran every layer it has reached, and so have its ancestors
-	block      bool // it saw later rows of its block
-	private    bool // its keys are not those of a row of all layers that sees its ancestors alone, so no hash names them
-	lasting    bool // it may be committed although it skipped layers
-	reached    int32
-	layers     Layers // the layers whose attention it ran, which hold its keys
-	parts      bool   // it ran layers without their feed-forward parts
-	shift      int32
-	adapter    int32
-	entry      Entry
+	seq         Seq
+	parent      int32 // slot, or noParent for the trunk's end
+	index       int32
+	generation  uint32
+	live        bool
+	plain       bool  // ran every layer it has reached, and so have its ancestors
+	block       bool  // it saw later rows of its block
+	private     bool  // its keys are not those of a row of all layers that sees its ancestors alone, so no hash names them
+	lasting     bool  // it may be committed although it skipped layers
+	substitutes bool  // it ran none of the layers that can be substituted
+	anchor      Node  // the last row of its path that rows behind it have for an anchor, itself perhaps; Trunk: there is none
+	ordinal     int32 // the number of tokens before it that have keys in the layers that can be substituted
+	reached     int32
+	layers      Layers // the layers whose attention it ran, which hold its keys
+	parts       bool   // it ran layers without their feed-forward parts
+	shift       int32
+	adapter     int32
+	entry       Entry
 }
 
 const noParent = -1
@@ -65,6 +68,9 @@ type sequence struct {
 	trunk int32
 	nodes int32   // live nodes
 	lacks []lacks // of the trunk, by rising index
+
+	gaps   []int32 // the trunk's tokens without keys in the layers that can be substituted, ascending
+	anchor Node    // of rows behind the trunk, which was committed; Trunk: there is none
 }
 
 // Forest is a set of sequences with their live nodes. It is not safe for concurrent use.
@@ -75,6 +81,8 @@ type Forest struct {
 	free    []uint64 // a bit a slot, a word a page: 1 is free
 	seqs    []sequence
 	marks   []uint8 // scratch of the verbs, by slot
+
+	substitutable Layers
 
 	adapters [][sha256.Size]byte // names of sets of adapters, by number less one
 	path     []int32

@@ -21,7 +21,11 @@ func (f *Forest) lack(s Seq, path []int32) {
 	q := &f.seqs[s]
 	for _, slot := range path {
 		nd := &f.nodes[slot]
-		if missing := LayerRange(0, f.nLayers).Minus(nd.layers); missing != q.lacking() {
+		missing := LayerRange(0, f.nLayers).Minus(nd.layers)
+		if nd.substitutes {
+			missing = missing.Minus(f.substitutable) // in which later rows look for no key of it
+		}
+		if missing != q.lacking() {
 			q.lacks = append(q.lacks, lacks{nd.index, missing})
 		}
 	}
@@ -43,10 +47,13 @@ func (f *Forest) keyed(r *Row, runs Layers, up *node) error {
 	return nil
 }
 
-// Inherit gives a sequence that was made a fork of s, and a path of s behind it, the layers that these lack.
+// Inherit gives a sequence that was made a fork of s, and a path of s behind it, the layers that these lack. Rows behind it have no anchor.
 func (f *Forest) Inherit(fork, s Seq, path []int32) {
-	f.seqs[fork].lacks = append(f.seqs[fork].lacks[:0], f.seqs[s].lacks...)
+	to, from := &f.seqs[fork], &f.seqs[s]
+	to.lacks, to.gaps = append(to.lacks[:0], from.lacks...), append(to.gaps[:0], from.gaps...)
 	f.lack(fork, path)
+	f.noteGaps(fork, path)
+	to.anchor = Trunk
 }
 
 // Lacks reports whether a token of the trunk of an open sequence has no keys in some layer.

@@ -87,6 +87,9 @@ type Row struct {
 	Skip   Layers // layers that the row does not run: its stream passes unchanged, and it has no keys there
 	// Lasting says that it may be committed although it skips layers: every later row of the sequence skips them too.
 	Lasting bool
+	// Substitute says that the row runs none of the layers that can be substituted ([Forest.SetSubstitutable]), in which rows with keys are counted by themselves: behind each of them its stream is made from that of
+	// its anchor, the last row before it with Anchor.
+	Substitute, Anchor bool
 	// Parts of layers that the row does not run, though it runs the layer's other part: of an attention part it has no keys. A layer in both is one of Skip.
 	// Models whose attention and feed-forward parts follow each other run them apart.
 	SkipAttention, SkipFeedForward Layers
@@ -118,6 +121,7 @@ type Placed struct {
 	Run   Layers // the layers that it runs in this step, wholly or in part
 
 	Source int32 // the number of row Of in the step, of a row with Through
+	Behind Node  // its anchor, of a row that substitutes layers
 
 	before node // of a resumed row: the node as Abort restores it
 }
@@ -213,6 +217,9 @@ func (s *Step) Add(r Row) (Node, error) {
 		return Trunk, errors.New("forest: a row with a prior is resumed or of no block; a prior is for new rows of a block, whose keys no other row shares")
 	}
 	r.Skip = r.Skip.Union(r.SkipAttention.Minus(r.SkipAttention.Minus(r.SkipFeedForward)))
+	if err := f.substitutes(&r); err != nil {
+		return Trunk, err
+	}
 	if r.Resume != Trunk {
 		return s.resume(r)
 	}
@@ -236,6 +243,7 @@ func (s *Step) grow(r Row) (Node, error) {
 		reached: int32(r.To), layers: r.run().Minus(r.SkipAttention), parts: r.parts(), shift: int32(r.Shift), private: r.Block > 0 && !r.Named, block: r.Block > 0,
 		lasting: r.Lasting,
 	}
+	f.begin(&nd, r.Seq)
 	var up *node
 	if r.Parent != Trunk {
 		slot, err := f.slot(r.Seq, r.Parent)
@@ -244,6 +252,7 @@ func (s *Step) grow(r Row) (Node, error) {
 		}
 		up = &f.nodes[slot]
 		nd.parent, nd.index, nd.plain = slot, up.index+1, up.plain
+		nd.follow(up)
 		if up.reached < nd.reached {
 			return Trunk, fmt.Errorf("forest: a row on layers 0 to %d, whose parent has reached %d; resume the parent first", r.To, up.reached)
 		}
@@ -253,6 +262,9 @@ func (s *Step) grow(r Row) (Node, error) {
 	}
 	nd.plain = nd.plain && nd.layers.Len() == r.To
 	nd.private = nd.private || r.Lasting && !nd.plain
+	if err := nd.substitute(&r); err != nil {
+		return Trunk, err
+	}
 	if nd.index >= f.context {
 		return Trunk, fmt.Errorf("forest: index %d: %w of %d", nd.index, ErrContext, f.context)
 	}
@@ -275,11 +287,15 @@ func (s *Step) grow(r Row) (Node, error) {
 		return Trunk, fmt.Errorf("forest: %d live rows: %w", len(f.nodes), ErrScratch)
 	}
 	nd.generation = f.nodes[slot].generation
+	behind := nd.anchor
+	if r.Anchor {
+		nd.anchor = makeNode(slot, nd.generation)
+	}
 	f.nodes[slot] = nd
 	f.seqs[r.Seq].nodes++
 	n := s.place(r, slot, nd)
 	added := &s.rows[len(s.rows)-1]
-	added.First, added.Source = first, source
+	added.First, added.Source, added.Behind = first, source, behind
 	return n, nil
 }
 

@@ -45,7 +45,7 @@ func (f *Forest) Committable(s Seq, n Node) ([]int32, error) {
 			return nil, fmt.Errorf("forest: the row at index %d has run layers 0 to %d of %d: resume it before it is committed",
 				nd.index, nd.reached, f.nLayers)
 		}
-		if nd.layers.Len() != f.nLayers && !nd.lasting {
+		if nd.layers.Len() != f.nLayers && !nd.lasting && !nd.substitutes {
 			return nil, fmt.Errorf("forest: the row at index %d skipped %d layers and cannot be committed",
 				nd.index, f.nLayers-nd.layers.Len())
 		}
@@ -70,6 +70,7 @@ func (f *Forest) Commit(s Seq, n Node) error {
 		return err
 	}
 	f.lack(s, path)
+	f.noteGaps(s, path)
 	last := path[len(path)-1]
 	for _, slot := range path {
 		f.marks[slot] = onPath
@@ -157,6 +158,7 @@ func (f *Forest) Truncate(s Seq, n int) error {
 		return err
 	}
 	q := &f.seqs[s]
+	q.cutGaps(n)
 	q.trunk = int32(n)
 	for len(q.lacks) > 0 && q.lacks[len(q.lacks)-1].from >= q.trunk {
 		q.lacks = q.lacks[:len(q.lacks)-1]

@@ -26,7 +26,7 @@ func Extends(runs, others []Run) bool {
 	return true
 }
 
-// Visible appends to dst the live nodes that row i of the step sees in a layer, as runs in index order:
+// Visible appends to dst the live nodes that row i of the step sees in a layer, as runs in index order, or in a layer that can be substituted in the order of their ordinals ([Forest.Ordinal]):
 // its ancestors behind the trunk's end, the row itself, and the later rows of its block unless the layer is causal. Nodes without keys
 // in the layer are left out, row i too, which asks for an earlier layer than it runs where it reads that layer's keys. The trunk is visible too, and is not listed. Visible allocates only where dst is
 // too short.
@@ -37,7 +37,7 @@ func (s *Step) Visible(dst []Run, i, layer int) []Run {
 	s.path = f.ancestors(s.path[:0], r.Slot)
 	for _, slot := range s.path {
 		if nd := &f.nodes[slot]; nd.layers.Has(layer) {
-			dst = appendRun(dst, start, slot, nd.index)
+			dst = appendRun(dst, start, slot, f.place(nd, layer))
 		}
 	}
 	if r.Block == 0 || r.Causal.Has(layer) {
@@ -45,7 +45,7 @@ func (s *Step) Visible(dst []Run, i, layer int) []Run {
 	}
 	for j := i + 1; j < len(s.rows); j++ {
 		if o := &s.rows[j]; o.Seq == r.Seq && o.Block == r.Block && f.nodes[o.Slot].layers.Has(layer) {
-			dst = appendRun(dst, start, o.Slot, o.Index)
+			dst = appendRun(dst, start, o.Slot, f.place(&f.nodes[o.Slot], layer))
 		}
 	}
 	return dst

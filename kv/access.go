@@ -14,6 +14,14 @@ func (k *Cache) layerPage(t *trunk, layer, page int) []byte {
 	return pool.bytes(t.tables[pl.group][page])[pl.inPage : pl.inPage+pl.bytes]
 }
 
+// kept returns how many of the first n tokens of a trunk have keys in a group. Those behind the trunk's end count as if they had.
+func (k *Cache) kept(t *trunk, g, n int) int {
+	if !k.groups[g].gaps {
+		return n
+	}
+	return k.Forest.Kept(t.seq, n)
+}
+
 // layerScratch returns the bytes of a layer in a page of scratch.
 func (k *Cache) layerScratch(layer, page int) []byte {
 	pl := &k.places[layer]

@@ -40,7 +40,7 @@ func (k *Cache) Blocks(s forest.Seq, layer int) (b Blocks) {
 	t, place, size := &k.seqs[s], &k.places[layer], k.config.Layers[layer].HeadSize()
 	pool := k.groups[place.group].pool
 	b = Blocks{
-		tokens: len(t.entries), table: t.tables[place.group], pageBytes: pool.pageBytes, memory: pool.memory,
+		tokens: k.kept(t, place.group, len(t.entries)), table: t.tables[place.group], pageBytes: pool.pageBytes, memory: pool.memory,
 		at: place.inPage, keys: k.Format.KeyBytes(size.Key),
 	}
 	b.head = b.keys + k.Format.ValueBytes(size.Value)
@@ -50,7 +50,7 @@ func (k *Cache) Blocks(s forest.Seq, layer int) (b Blocks) {
 	return b
 }
 
-// Len returns the number of tokens of the trunk.
+// Len returns the number of tokens of the trunk that have keys in the layer.
 func (b *Blocks) Len() int { return b.tokens }
 
 // Reads reports whether a block is in the list of a head.
@@ -88,6 +88,9 @@ func (k *Cache) Select(s forest.Seq, layer, head int, blocks []int32) error {
 		return fmt.Errorf("kv: selecting blocks of head %d of layer %d: the model has no such head", head, layer)
 	}
 	t := &k.seqs[s]
+	if n := len(t.entries); k.config.Layers[layer].Gaps && k.Forest.Kept(s, n) < n {
+		return fmt.Errorf("kv: selecting blocks of layer %d, in which %d of %d tokens have no keys; its blocks are not those of the text", layer, n-k.Forest.Kept(s, n), n)
+	}
 	full := int32(len(t.entries) / PageTokens)
 	for i, b := range blocks {
 		if b < 0 || b >= full || i > 0 && b <= blocks[i-1] {

@@ -52,6 +52,7 @@ type Config struct {
 // group is the layers that keep the same tokens.
 type group struct {
 	keeps Keep
+	gaps  bool // some tokens have no keys in it: those that have are counted by themselves
 	pool  *pool
 }
 
@@ -133,6 +134,13 @@ func New(c Config) (*Cache, error) {
 	if k.Forest, err = forest.New(len(c.Layers), c.Context, c.Scratch); err != nil {
 		return nil, err
 	}
+	var substitutable forest.Layers
+	for l := range c.Layers {
+		if c.Layers[l].Gaps {
+			substitutable = substitutable.With(l)
+		}
+	}
+	k.Forest.SetSubstitutable(substitutable)
 	for g := range k.groups {
 		k.groups[g].pool = newPool(k.groupPages(g), sizes[g])
 	}
@@ -172,7 +180,7 @@ func design(c Config) (k *Cache, sizes []int, sources int, err error) {
 func (k *Cache) placeLayers() (sizes []int, err error) {
 	format, layers := k.Format, k.config.Layers
 	for l, layer := range layers {
-		if err := layer.Keeps.check(l, layers); err != nil {
+		if err := layer.check(l, layers); err != nil {
 			return nil, err
 		}
 		if layer.KVHeads == 0 {
@@ -190,7 +198,7 @@ func (k *Cache) placeLayers() (sizes []int, err error) {
 			k.places[l] = k.places[layer.Keeps.From]
 			continue
 		}
-		g := k.groupOf(layer.Keeps)
+		g := k.groupOf(layer.Keeps, layer.Gaps)
 		if g == len(sizes) {
 			sizes = append(sizes, 0)
 		}
@@ -235,13 +243,13 @@ func (k *Cache) allowed() float64 {
 // maxBytes is more than any machine's memory, and far from overflow.
 const maxBytes = 1 << 46
 
-func (k *Cache) groupOf(keeps Keep) int {
+func (k *Cache) groupOf(keeps Keep, gaps bool) int {
 	for g := range k.groups {
-		if k.groups[g].keeps == keeps {
+		if k.groups[g].keeps == keeps && k.groups[g].gaps == gaps {
 			return g
 		}
 	}
-	k.groups = append(k.groups, group{keeps: keeps})
+	k.groups = append(k.groups, group{keeps: keeps, gaps: gaps})
 	return len(k.groups) - 1
 }
 
@@ -344,7 +352,7 @@ func (k *Cache) saltOf(salt string) digest {
 	return sha256.Sum256(append([]byte{byte(k.config.Type)}, salt...))
 }
 
-// CloseSeq drops the sequence's live nodes and ends it. Its sealed pages stay findable until their memory is
+// CloseSeq lacks the sequence's live nodes and ends it. Its sealed pages stay findable until their memory is
 // needed. Errors: [forest.ErrSeq].
 func (k *Cache) CloseSeq(s forest.Seq) error {
 	if err := k.Forest.CloseSeq(s); err != nil {
@@ -358,10 +366,11 @@ func (k *Cache) CloseSeq(s forest.Seq) error {
 	return nil
 }
 
-// dropPages gives back the pages from first on, the last page first: a prefix is found longer than its
+// dropPages gives back the pages behind the first n tokens, the last page first: a prefix is found longer than its
 // continuation.
-func (k *Cache) dropPages(t *trunk, first int) {
+func (k *Cache) dropPages(t *trunk, n int) {
 	for g := range t.tables {
+		first := pagesOf(k.kept(t, g, n))
 		for p := len(t.tables[g]) - 1; p >= first; p-- {
 			if id := t.tables[g][p]; id != noPage {
 				k.groups[g].pool.drop(id)

@@ -17,7 +17,7 @@ import (
 func (k *Cache) Fork(s forest.Seq, n forest.Node) (forest.Seq, error) {
 	path, err := k.Forest.Committable(s, n)
 	if err == nil {
-		err = k.canFork(k.Forest.Len(s), len(path))
+		err = k.canFork(&k.seqs[s], len(path))
 	}
 	first := 0
 	if err == nil {
@@ -36,8 +36,9 @@ func (k *Cache) Fork(s forest.Seq, n forest.Node) (forest.Seq, error) {
 	to.hashes = append(to.hashes[:0], from.hashes...)
 	to.copyLists(from)
 	k.forkSource(to, from)
+	k.Forest.Inherit(c, s, nil)
 	for g := range k.groups {
-		for _, id := range from.tables[g][:pagesOf(len(from.entries))] {
+		for _, id := range from.tables[g][:pagesOf(k.kept(from, g, len(from.entries)))] {
 			if id != noPage {
 				k.groups[g].pool.retain(id)
 			}
@@ -59,19 +60,20 @@ func (k *Cache) Fork(s forest.Seq, n forest.Node) (forest.Seq, error) {
 	return c, nil
 }
 
-// canFork returns an error where a fork of a trunk of n tokens, with a path behind it, has no room: a sequence, and in
+// canFork returns an error where a fork of a trunk, with a path behind it, has no room: a sequence, and in
 // each group the pages that the path fills and one for a partial last page.
-func (k *Cache) canFork(n, path int) error {
+func (k *Cache) canFork(t *trunk, path int) error {
 	if open := k.Forest.Seqs(); open >= k.config.Seqs {
 		return fmt.Errorf("kv: forking beside %d open sequences: %w; close one, or make the cache for more than %d", open, ErrSeqs, k.config.Seqs)
 	}
-	need := pagesOf(n+path) - pagesOf(n)
-	if n%PageTokens != 0 {
-		need++
-	}
 	for g := range k.groups {
+		n := k.kept(t, g, len(t.entries))
+		need := pagesOf(n+path) - pagesOf(n)
+		if n%PageTokens != 0 {
+			need++
+		}
 		if free := k.groups[g].pool.available(); need > free {
-			return fmt.Errorf("kv: forking a trunk of %d tokens needs %d pages and %d are free: %w", n+path, need, free, ErrFull)
+			return fmt.Errorf("kv: forking a trunk of %d tokens needs %d pages and %d are free: %w", len(t.entries)+path, need, free, ErrFull)
 		}
 	}
 	return nil

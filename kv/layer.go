@@ -101,8 +101,21 @@ type Layer struct {
 	KeySize   int // values of a head's keys
 	ValueSize int // values of a head's values; 0: as many
 	Keeps     Keep
+	Gaps      bool    // tokens may have no keys in it ([forest.Row.Substitute]), so that it has a list of tokens of its own
 	Cross     Heads   // what the layer reads of the sequence's source besides; see [Cache.SetSource]
 	States    []State // its recurrences
+}
+
+// check returns an error where nothing here stores what layer number n keeps.
+func (l Layer) check(n int, layers []Layer) error {
+	k := l.Keeps
+	switch {
+	case l.Gaps && (n == 0 || k.Kind != Full || l.KVHeads == 0 || len(l.States) > 0 || l.Cross != Heads{}):
+		return fmt.Errorf("kv: layer %d: its tokens may lack keys; that is possible of layers from 1 on that keep every token's keys, and nothing else", n)
+	case k.Kind == Shared && k.From >= 0 && k.From < n && layers[k.From].Gaps:
+		return fmt.Errorf("kv: layer %d: it reads the keys of layer %d, whose tokens may lack keys", n, k.From)
+	}
+	return k.check(n, layers)
 }
 
 // HeadSize returns the values of one head.

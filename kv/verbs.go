@@ -10,7 +10,7 @@ import (
 	"grove/text/token"
 )
 
-// Commit appends the path to n to the trunk, copies its keys and values, and drops the live nodes that do
+// Commit appends the path to n to the trunk, copies its keys and values, and lacks the live nodes that do
 // not descend from n. Errors: [forest.ErrSeq], [forest.ErrNode], a row of the path that has not run every layer,
 // and [ErrFull]. Nothing has changed then.
 func (k *Cache) Commit(s forest.Seq, n forest.Node) error {
@@ -69,13 +69,13 @@ func (k *Cache) Reserve(s forest.Seq, n, near int) error {
 // where too few are free.
 func (k *Cache) reserve(t *trunk, n, near int) error {
 	for g := range k.groups {
-		need := pagesOf(k.ahead(g, n, near)) - len(t.tables[g])
+		need := pagesOf(k.ahead(t, g, n, near)) - len(t.tables[g])
 		if need > k.groups[g].pool.available() {
 			return fmt.Errorf("kv: a trunk needs %d more pages of %d tokens and %d are free: %w", need, PageTokens, k.groups[g].pool.available(), ErrFull)
 		}
 	}
 	for g := range k.groups {
-		for len(t.tables[g]) < pagesOf(k.ahead(g, n, near)) {
+		for len(t.tables[g]) < pagesOf(k.ahead(t, g, n, near)) {
 			id, _ := k.groups[g].pool.take()
 			t.tables[g] = append(t.tables[g], id)
 		}
@@ -83,18 +83,25 @@ func (k *Cache) reserve(t *trunk, n, near int) error {
 	return nil
 }
 
-func (k *Cache) ahead(g, n, near int) int {
+func (k *Cache) ahead(t *trunk, g, n, near int) int {
 	if k.groups[g].keeps.Evicts() {
 		return near
 	}
-	return n
+	return k.kept(t, g, n)
 }
 
-// copySlot copies a slot of scratch to index at of the trunk, in every layer.
+// copySlot copies a slot of scratch to index at of the trunk, in every layer in which it has keys.
 func (k *Cache) copySlot(t *trunk, at int, slot int32) {
+	index := at
+	ordinal, keyed := k.Forest.Ordinal(slot)
 	for l := range k.places {
 		if k.places[l].group == noGroup || k.KeysLayer(l) != l {
 			continue
+		}
+		if at = index; k.config.Layers[l].Gaps {
+			if at = ordinal; !keyed {
+				continue
+			}
 		}
 		from := k.layerScratch(l, int(slot)/PageTokens)
 		to := k.layerPage(t, l, at/PageTokens)
@@ -164,7 +171,7 @@ func (k *Cache) Drop(s forest.Seq, n forest.Node) error {
 	return err
 }
 
-// Truncate drops every live node and cuts the trunk to n tokens. Errors: [forest.ErrSeq]; n outside 0 to the
+// Truncate lacks every live node and cuts the trunk to n tokens. Errors: [forest.ErrSeq]; n outside 0 to the
 // trunk's length; [ErrEvicted] where a row at index n sees keys behind a sliding window that are no longer stored, or goes on
 // from a state of recurrent layers that is not (those at multiples of [Cache.Cadence] usually are);
 // [ErrFull] where the last page is shared and no page is free for a copy. Nothing has changed then. The caller
@@ -176,7 +183,7 @@ func (k *Cache) Truncate(s forest.Seq, n int) error {
 	}
 	t := &k.seqs[s]
 	if n == length {
-		k.dropPages(t, pagesOf(n))
+		k.dropPages(t, n)
 		k.truncateStates(t, n)
 		return k.Forest.Truncate(s, n)
 	}
@@ -184,11 +191,11 @@ func (k *Cache) Truncate(s forest.Seq, n int) error {
 		return err
 	}
 	for g := range k.groups {
-		for p := k.firstSeen(g, n); p < pagesOf(n) && t.tables[g][p] == noPage; p++ {
+		for p := k.firstSeen(g, n); p < pagesOf(k.kept(t, g, n)) && t.tables[g][p] == noPage; p++ {
 			t.tables[g][p], _ = k.groups[g].pool.share(t.hashes[p])
 		}
 	}
-	k.dropPages(t, pagesOf(n))
+	k.dropPages(t, n)
 	if err := k.ownLast(t, n); err != nil {
 		panic(err) // canTruncate has made sure of the page
 	}
@@ -228,8 +235,8 @@ func (k *Cache) truncatable(t *trunk, n int) error {
 // that a row at index n sees, and one for a partial last page that others use.
 func (k *Cache) canTruncate(t *trunk, g, n int) error {
 	pool, table := k.groups[g].pool, t.tables[g]
-	free := pool.available()
-	first, end := k.firstSeen(g, n), pagesOf(n)
+	free, kept := pool.available(), k.kept(t, g, n)
+	first, end := k.firstSeen(g, n), pagesOf(kept)
 	last := noPage // users of the last page, this one among them
 	for p := first; p < end; p++ {
 		id := table[p]
@@ -250,7 +257,7 @@ func (k *Cache) canTruncate(t *trunk, g, n int) error {
 			free++
 		}
 	}
-	if n%PageTokens != 0 && last > 1 && free < 1 {
+	if kept%PageTokens != 0 && last > 1 && free < 1 {
 		return fmt.Errorf("kv: a trunk of %d tokens needs a copy of its last page: %w", n, ErrFull)
 	}
 	return nil
@@ -259,15 +266,16 @@ func (k *Cache) canTruncate(t *trunk, g, n int) error {
 // ownLast replaces the last, partial page of n tokens, in each group, by one that is the trunk's alone: a page that
 // others use, or find by its hash, must not change (K2).
 func (k *Cache) ownLast(t *trunk, n int) error {
-	if n%PageTokens == 0 {
-		return nil
-	}
 	for g := range k.groups {
-		id, ok := k.groups[g].pool.own(t.tables[g][n/PageTokens])
+		kept := k.kept(t, g, n)
+		if kept%PageTokens == 0 {
+			continue
+		}
+		id, ok := k.groups[g].pool.own(t.tables[g][kept/PageTokens])
 		if !ok {
 			return fmt.Errorf("kv: a trunk of %d tokens needs a copy of its last page: %w", n, ErrFull)
 		}
-		t.tables[g][n/PageTokens] = id
+		t.tables[g][kept/PageTokens] = id
 	}
 	return nil
 }
@@ -298,7 +306,7 @@ func (k *Cache) Reuse(s forest.Seq, ids []token.ID) (int, error) {
 		return length, nil
 	}
 	k.shareState(t, pages*PageTokens)
-	k.dropPages(t, have) // reserved ones
+	k.dropPages(t, have*PageTokens) // reserved ones
 	for g := range k.groups {
 		first := k.firstSeen(g, pages*PageTokens)
 		for p := have; p < pages; p++ {

@@ -27,9 +27,8 @@ func (l *Loader) Accelerated(layers int, scale float64) *Accelerated {
 		if !isA || l.err != nil {
 			continue
 		}
-		pair := lora.Pair{Name: root + ".weight", Scale: scale}
-		pair.A, pair.B = l.factors(t, root, layers)
-		a.Pairs = append(a.Pairs, pair)
+		down, up := l.factors(t, root, layers)
+		a.Pairs = append(a.Pairs, lora.Pair{Name: root + ".weight", A: down, B: up, Scale: scale})
 	}
 	if l.err == nil && len(a.Pairs) == 0 {
 		l.fail("the file has no tensors NAME%s", lowA)
@@ -47,26 +46,16 @@ func (l *Loader) Accelerated(layers int, scale float64) *Accelerated {
 
 // factors returns both matrices of a tensor of the target, of which t is the first, read.
 func (l *Loader) factors(t tensor.View, root string, layers int) (a, b tensor.View) {
-	name := root + ".weight"
-	to := l.Target().adaptable[name]
-	if n, _, ok := ofBlock(name); !ok || n >= layers || to.lookup || len(to.parts) == 0 {
+	to := l.Target().adaptable[root+".weight"]
+	if n, _, ok := ofBlock(t.Name); !ok || n >= layers || to.lookup || len(to.parts) == 0 || to.parts[0].Experts() > 1 {
 		l.fail("%s: the target has no matrix of this name in its first %d layers to which a product can be added", tensor.Label(t.Name), layers)
 		return a, b
 	}
-	if len(t.Shape) != 2 || t.Shape[0] > lora.MaxRank {
-		l.fail("%s has shape %v; it must be a matrix of 1 to %d rows", tensor.Label(t.Name), t.Shape, lora.MaxRank)
-		return a, b
-	}
-	out := 0
+	out, rank := 0, l.Columns(root+lowB, lora.MaxRank)
 	for _, part := range to.parts {
 		out += part.Out()
 	}
-	a, _ = l.view(t.Name, t.Shape[0], to.parts[0].In())
-	b, _ = l.view(root+lowB, out, t.Shape[0])
-	if l.err == nil {
-		l.tally(a)
-		l.tally(b)
-		l.info.Bytes += 4 * (a.Elems() + b.Elems())
-	}
+	a, _ = l.view(t.Name, rank, to.parts[0].In())
+	b, _ = l.view(root+lowB, out, rank)
 	return a, b
 }

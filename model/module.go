@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"grove/compute"
+	"grove/compute/substitute"
 	"grove/internal/par"
 	"grove/kv"
 	"grove/weights/gguf"
@@ -70,6 +71,9 @@ func OpenModule(f *gguf.File, pool *par.Pool, target Model, o Options) (Model, e
 	m, err := l.open(o, open)
 	if err != nil {
 		return nil, err
+	}
+	if a := m.Info().Adds; a != nil {
+		m.Info().Bytes += a.Adapter.Bytes()
 	}
 	heads := 0
 	for _, t := range f.Tensors {
@@ -190,4 +194,28 @@ func OpenPredictor(target Model, i int) (Model, bool) {
 		return nil, false
 	}
 	return openPredictor(lender, i), true
+}
+
+// SubstitutesArch is the architecture of files of adapters that stand for layers of a model's rows (LoRA-Drop, 2026).
+const SubstitutesArch = "lora-drop"
+
+var openSubstitutes func(l *Loader, target *Info) substitute.Layers
+
+// RegisterSubstitutes sets the function that takes such adapters from a file.
+func RegisterSubstitutes(open func(l *Loader, target *Info) substitute.Layers) {
+	openSubstitutes = open
+}
+
+// OpenSubstitutes opens a file of adapters that stand for layers of a model's rows, and returns them with their bytes in memory. The file must stay open as long as they are used. It
+// returns a *[LoadError] where the file is another one, contradicts itself or the model, or the model's rows depend on more of a layer than keys and the stream.
+func OpenSubstitutes(f *gguf.File, pool *par.Pool, of *Info) (layers substitute.Layers, bytes int, err error) {
+	l := newLoader(f, pool)
+	if l.err == nil && l.info.Arch != SubstitutesArch {
+		l.fail("general.architecture is %.40q; it must be %q", l.info.Arch, SubstitutesArch)
+	}
+	layers = openSubstitutes(l, of)
+	if l.leftOver(); l.err != nil {
+		return nil, 0, l.err
+	}
+	return layers, l.weights.Bytes(), nil
 }

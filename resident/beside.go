@@ -65,7 +65,7 @@ func (m *Model) readBeside(o Options) (err error) {
 			return err
 		}
 	}
-	return m.readModules(o)
+	return errors.Join(m.readSubstitutes(o), m.readModules(o))
 }
 
 // beMiddle is what a middle model does.
@@ -155,6 +155,9 @@ func (m *Model) beside() (all []*Model) {
 
 // closeBeside closes the models beside the model.
 func (m *Model) closeBeside() (err error) {
+	if m.substitutes.file != nil {
+		err = m.substitutes.file.Close()
+	}
 	for _, d := range m.beside() {
 		if d.Engine != nil {
 			d.Engine.Close()

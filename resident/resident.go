@@ -61,6 +61,7 @@ type Options struct {
 	DraftThreads int
 	DraftVocab   int
 	DraftHead    string
+	SkipAdapters string // a file of what stands for layers that texts substitute; "": none
 	Heads        string // a file of heads; "": the one beside the model, if any; [NoHeads]
 	Middle       string
 	Judge        string
@@ -85,11 +86,12 @@ type Model struct {
 
 	Datastore *datastore.Store // of the model's tokens; nil: none
 
-	acceptHead *acceptance.Head // of the draft model; nil: none
-	options    Options
-	draftVocab int
-	drafting   memory.Size // how large it is
-	methods    draftings
+	acceptHead  *acceptance.Head // of the draft model; nil: none
+	substitutes substitutes
+	options     Options
+	draftVocab  int
+	drafting    memory.Size // how large it is
+	methods     draftings
 
 	accelerates int // of a module that adds to the first layers of the model: the number of what it adds
 
@@ -137,7 +139,9 @@ func (m *Model) read(o Options) (err error) {
 func (m *Model) run(o Options, drafting memory.Size, draftRoom int) error {
 	limit, err := room(o.Memory, m.Model.Info().Bytes)
 	if err == nil {
-		m.Engine, err = engine.New(m.Model, m.Pool, o.engine(m.Model.Info(), drafting, draftRoom, limit))
+		c := o.engine(m.Model.Info(), drafting, draftRoom, limit)
+		c.Substitutes = m.substitutes.layers
+		m.Engine, err = engine.New(m.Model, m.Pool, c)
 	}
 	if err != nil {
 		return &OptionError{err}
@@ -192,7 +196,7 @@ func room(limit uint64, n int) (uint64, error) {
 	return limit - uint64(n), nil
 }
 
-// crowds reports whether a packed copy of the weights would not leave room in the machine's memory; the file's own pages can be dropped and read again.
+// crowds reports whether a packed copy of the weights would not leave room in the machine's memory; the file's own pages can be substituted and read again.
 func crowds(f *gguf.File) bool {
 	memory := float64(machine.Memory())
 	return memory > 0 && float64(f.Size()) > 0.9*memory

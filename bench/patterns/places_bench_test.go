@@ -13,6 +13,7 @@ import (
 	"grove/model"
 	"grove/text/tokenizer"
 	"grove/weights/gguf"
+	"grove/weights/heads"
 )
 
 // Chunks of the text of BenchmarkPlaces: a prompt, and tokens that skip layers.
@@ -22,7 +23,7 @@ const (
 	placesChunks = 8
 )
 
-// BenchmarkPlaces has the figures of docs/methods/skip-layers.md: nats of a text's tokens, the share of places whose likeliest token is that of all layers, and tokens a second.
+// BenchmarkPlaces has the figures of docs/methods/skip-layers.md and docs/methods/lora-drop.md: nats of a text's tokens, the share of places whose likeliest token is that of all layers, and tokens a second.
 func BenchmarkPlaces(b *testing.B) {
 	f, err := gguf.Open("../../gopher/testdata/gopher-deep/gopher-deep.q8_0.gguf")
 	if err != nil {
@@ -35,7 +36,16 @@ func BenchmarkPlaces(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	e, err := engine.New(m, pool, engine.Config{})
+	adapters, err := heads.OpenFor("../../gopher/testdata/substitutes/gopher-deep-lora-drop", f, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer adapters.Close()
+	substitutes, _, err := model.OpenSubstitutes(adapters, pool, m.Info())
+	if err != nil {
+		b.Fatal(err)
+	}
+	e, err := engine.New(m, pool, engine.Config{Substitutes: substitutes})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -56,7 +66,7 @@ func BenchmarkPlaces(b *testing.B) {
 		b.Fatal(err)
 	}
 	var full []int
-	for _, options := range []string{"to=12", "to=10,over=128", "to=8,over=128", "to=6,over=128", "to=10,over=128,first=3", "to=8,over=128,first=3", "to=6,over=128,first=3", "to=8,over=128,first=5", "to=6,over=128,first=5", "to=9,over=1,first=5", "to=6,over=1,first=5"} {
+	for _, options := range []string{"to=12", "to=10,over=128", "to=8,over=128", "to=6,over=128", "to=10,over=128,first=3", "to=8,over=128,first=3", "to=6,over=128,first=3", "to=8,over=128,first=5", "to=6,over=128,first=5", "to=9,over=1,first=5", "to=6,over=1,first=5", "period=1", "period=2", "period=4"} {
 		p, err := layers.ParsePlaces(options)
 		if err != nil {
 			b.Fatal(err)

@@ -31,12 +31,13 @@ type runCommand struct {
 	flags.JSON
 	flags.TextFile
 	flags.Constraint
+	flags.Skip
 
 	Ahead string `placeholder:"FILE" help:"File of grove hmm, with which --regex or --choice looks ahead: legal texts that the model is likely to write are preferred."`
 
 	Heal bool `var:"GROVE_HEAL" help:"Heal the end of the prompt, such as half a word or a blank: up to four of its last tokens are drawn anew, and the answer begins with their text."`
 
-	SkipLayers string `name:"skip-layers" placeholder:"OPTIONS" var:"GROVE_SKIP_LAYERS" help:"Let the answer's tokens skip layers, the more the later they come: to=N layers at last, and with commas from=N at first, first=N of the model's first ones, over=N tokens (lossy)."`
+	SkipLayers string `name:"skip-layers" placeholder:"OPTIONS" var:"GROVE_SKIP_LAYERS" help:"Let the answer's tokens skip layers, the more the later they come: to=N layers at last, and with commas from=N at first, first=N of the model's first ones, over=N tokens; or period=N: all but each Nth substitute those for which --skip-adapters has adapters (lossy)."`
 
 	PrefixLM bool `name:"prefix-lm" var:"GROVE_PREFIX_LM" help:"Let the tokens of the prompt see each other, for models that were trained as prefix LMs. The prompt must fit in a step."`
 
@@ -91,6 +92,7 @@ func (c *runCommand) Run() (err error) {
 		return err
 	}
 	o, err := c.Options()
+	o.SkipAdapters = c.SkipAdapters
 	if err != nil {
 		return err
 	}

@@ -39,6 +39,7 @@ type serveCommand struct {
 	flags.Repack
 	flags.Draft
 	flags.Adapters
+	flags.Skip
 	flags.Reasoning
 	flags.Address
 	callers
@@ -228,7 +229,7 @@ func (c *serveCommand) ofOne() error {
 	}{
 		{"lora", "adapters need", len(c.Lora) > 0}, {"draft", "a draft model needs", c.Draft.Path != ""}, {"judge", "a head needs", c.Judge != ""},
 		{"middle", "a middle model needs", c.Middle != ""}, {"datastore", "a datastore needs", c.Store != ""},
-		{"heads", "heads need", c.Heads != "" && c.Heads != grove.NoHeads},
+		{"heads", "heads need", c.Heads != "" && c.Heads != grove.NoHeads}, {"skip-adapters", "adapters need", c.SkipAdapters != ""},
 	} {
 		if f.given {
 			return &grove.OptionError{Err: fmt.Errorf("grove: --%s: several models are served; %s exactly one", f.flag, f.needs)}
@@ -327,7 +328,7 @@ func (c *serveCommand) open(n namedModel, memory uint64) (*grove.Model, error) {
 		Adapters: adapters,
 		Context:  int(c.Context.N), CacheType: string(c.Cache.Type), Threads: int(c.Threads.N), Parallel: int(c.Parallel),
 		Queue: c.queue(), NoRepack: c.Repack.Off, Memory: memory, ChatTemplate: n.template,
-		Reasoning: grove.Reasoning(c.Reasoning.How), Forget: c.Forget, Log: c.logger(os.Stderr),
+		Reasoning: grove.Reasoning(c.Reasoning.How), Forget: c.Forget, SkipAdapters: c.SkipAdapters, Log: c.logger(os.Stderr),
 	}
 	c.Beside(&o)
 	m, err := flags.Model{Path: n.path}.Open(o)

@@ -18,9 +18,9 @@ type budget struct {
 
 // budgets are the parts of the house. A package belongs to one of them.
 var budgets = []budget{
-	{"core", "engine/... method method/grow method/grow/retokenize verify sample forest kv", 18300, 0},
+	{"core", "engine/... method method/grow method/grow/retokenize verify sample forest kv", 18500, 0},
 	{"constraints", "sample/constrain/... distill", 22000, 0},
-	{"arithmetic", "compute/... internal/kernel/... model", 13500, 0},
+	{"arithmetic", "compute/... internal/kernel/... model", 13800, 0},
 	{"architectures", "model/all model/arch model/hybrid model/encoder model/seq2seq", 7000, 0},
 	{"draft modules", "model/module", 2000, 0},
 	{"adapters", "adapters server/adapters weights/lora", 2000, 0},

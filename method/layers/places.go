@@ -18,17 +18,27 @@ type Places struct {
 	To    int // 0: From
 	First int
 	Over  int
+
+	// Period, above 0, is of another way (LoRA-Drop, 2026), without the fields before: of so many places the first runs all layers, and the others run those that cannot be substituted.
+	Period int
 }
 
 const (
 	usualFirst = 1
 	usualOver  = 256
 	mostOver   = 1 << 20
+	mostPeriod = 1 << 10
 )
 
-// ParsePlaces reads options as a user writes them: to=N,from=N,first=N,over=N, each at most once and to always. "": the zero value.
+// ParsePlaces reads options as a user writes them: to=N,from=N,first=N,over=N, each at most once and to always, or period=N. "": the zero value.
 func ParsePlaces(s string) (p Places, err error) {
 	if s == "" {
+		return p, nil
+	}
+	if period, ok := strings.CutPrefix(s, "period="); ok {
+		if p.Period, err = strconv.Atoi(period); err != nil || p.Period < 1 || p.Period > mostPeriod {
+			return Places{}, fmt.Errorf("skipped layers: period=%q; it must be 1 to %d places, and stands alone", period, mostPeriod)
+		}
 		return p, nil
 	}
 	p = Places{First: usualFirst, Over: usualOver}
@@ -38,7 +48,7 @@ func ParsePlaces(s string) (p Places, err error) {
 		n, err := strconv.Atoi(value)
 		field := fields[name]
 		if err != nil || field == nil || n < 0 || n == 0 && name != "first" || n > mostOver {
-			return Places{}, fmt.Errorf("skipped layers: option %q is not known; use to=N, from=N, first=N and over=N, each at most once, with commas between", one)
+			return Places{}, fmt.Errorf("skipped layers: option %q is not known; use to=N, from=N, first=N and over=N, each at most once, with commas between, or period=N alone", one)
 		}
 		*field = n
 		delete(fields, name)
@@ -54,6 +64,12 @@ func (p Places) On() bool { return p != Places{} }
 
 // Fits returns the places with all numbers, for a model of so many layers, or an error that names the one that the model cannot have.
 func (p Places) Fits(layers int) (Places, error) {
+	if p.Period != 0 {
+		if p.Period < 1 || p.Period > mostPeriod || p != (Places{Period: p.Period}) {
+			return p, fmt.Errorf("skipped layers: period=%d; it must be 1 to %d places, and stands alone", p.Period, mostPeriod)
+		}
+		return p, nil
+	}
 	if p.From == 0 {
 		p.From = layers
 	}
@@ -72,6 +88,9 @@ func (p Places) Fits(layers int) (Places, error) {
 	}
 	return p, nil
 }
+
+// Substitutes reports whether a token at a place substitutes layers, from 0 on; of a period alone.
+func (p Places) Substitutes(place int) bool { return p.Period > 1 && place%p.Period != 0 }
 
 // Count returns how many layers a token at a place runs, from 0 on. p is one that [Places.Fits] returned.
 func (p Places) Count(place int) int {

@@ -46,7 +46,7 @@ func TestM2R2(t *testing.T) {
 		"m2r2.exit_layer is 4; it must be 1 to 3":                     key("m2r2.exit_layer", gguf.Of(uint32(4))),
 		"m2r2.scale is 1e+07; it must be":                             key("m2r2.scale", gguf.Of(float32(1e7))),
 		"the target has no matrix of this name in its first 1 layers": key("m2r2.exit_layer", gguf.Of(uint32(1))),
-		"\"blk.0.attn_q.lora_b.weight\" is missing":                   func(p *parts) { p.tensors = slices.Delete(p.tensors, 1, 2) },
+		"blk.0.attn_q.lora_b.weight has the shape []":                 func(p *parts) { p.tensors = slices.Delete(p.tensors, 1, 2) },
 		"has no tensors NAME.lora_a.weight":                           func(p *parts) { p.tensors = nil },
 		"\"blk.0.attn_q.lora_a.weight\" has shape [2 32]": func(p *parts) {
 			p.tensors[0].Shape, p.tensors[0].Data = []int{2, 32}, p.tensors[0].Data[:len(p.tensors[0].Data)/4]

@@ -5,9 +5,11 @@ package modeltest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"grove/compute"
+	"grove/compute/substitute"
 	"grove/forest"
 	"grove/internal/par"
 	"grove/kv"
@@ -25,13 +27,14 @@ var Goldens = []string{"llama-gqa", "llama-tied", "mixtral", "gemma3", "qwen3moe
 // Config configures a [Runner]. Zero values mean an F32 cache, one thread, and room for 4
 // sequences of 512 tokens and 320 live rows.
 type Config struct {
-	CacheType tensor.Type
-	NoRepack  bool
-	Threads   int
-	Seqs      int
-	Context   int
-	Scratch   int
-	Tokens    int
+	CacheType   tensor.Type
+	NoRepack    bool
+	Threads     int
+	Seqs        int
+	Context     int
+	Scratch     int
+	Tokens      int
+	Substitutes substitute.Layers // what stands for layers of rows that substitute them; nil: none
 }
 
 // Runner is a model with a cache and an executor; every error fails the test.
@@ -80,8 +83,12 @@ func NewFor(tb testing.TB, m model.Model, pool *par.Pool, c Config) *Runner {
 	or(&c.Context, 512)
 	or(&c.Scratch, 320)
 	or(&c.Tokens, c.Seqs*c.Context)
+	layers := slices.Clone(m.Info().Layers)
+	for l := range layers {
+		layers[l].Gaps = c.Substitutes.Set().Has(l)
+	}
 	cache, err := kv.New(kv.Config{
-		Layers: m.Info().Layers, Type: c.CacheType, Context: c.Context, Tokens: c.Tokens,
+		Layers: layers, Type: c.CacheType, Context: c.Context, Tokens: c.Tokens,
 		Seqs: c.Seqs, Scratch: c.Scratch, Identity: m.Info().Identity,
 	})
 	if err != nil {
@@ -91,6 +98,7 @@ func NewFor(tb testing.TB, m model.Model, pool *par.Pool, c Config) *Runner {
 		Model: m, Cache: cache, tb: tb,
 		Exec: compute.NewExec(cache, pool, m.Info().Width, c.Scratch),
 	}
+	r.Exec.SetSubstitutes(c.Substitutes)
 	if s := m.Info().Source; s != nil {
 		r.encoder = NewFor(tb, s.Encoder, pool, Config{Context: c.Context, Scratch: c.Context})
 		for i := range sourceLength {

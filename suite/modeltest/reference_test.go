@@ -19,6 +19,7 @@ import (
 type reference struct {
 	spec    synthetic.Spec
 	tensors map[string][]float64
+	stands  func(l int, x []float64) []float64 // what is added to the stream of an anchor behind a substituted layer
 }
 
 // refRow is one row: its input, its position, the rows that it sees, and the layers that it skips.
@@ -27,6 +28,9 @@ type refRow struct {
 	pos   int
 	sees  []int // rows, itself among them, in any order
 	skip  forest.Layers
+
+	drop   forest.Layers // layers of which it takes what they gave for row anchor, and a product of its own stream
+	anchor int
 
 	of      int       // the row of whose stream it begins as a product, where it has a matrix
 	through []float64 // the matrix, of which it takes the product where it runs its first layer
@@ -116,6 +120,10 @@ func (r *reference) forward(rows []refRow) (logits [][]float64, hidden [][][]flo
 			}
 			if !row.skip.Has(l) && !row.skipFeed.Has(l) {
 				r.feed(l, x[i])
+			}
+			if row.drop.Has(l) {
+				x[i] = r.stands(l, x[i])
+				add(x[i], hidden[row.anchor][l])
 			}
 			hidden[i] = append(hidden[i], append([]float64(nil), x[i]...))
 		}

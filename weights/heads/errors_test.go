@@ -120,6 +120,8 @@ func TestRefused(t *testing.T) {
 		{"a rank head of states alone", "specblock", with("rank_head.0.weight", zeros("F32", 4, 256, 64)), "rank_head.0.weight: shape is [256 64]; the other tensors and the settings ask for [256 79]"},
 		{"no vocabulary", "specblock", without("d2t", "t2d"), "d2t is missing, which says for which tokens of the target the head's 24 are; it is published as vocab_mapping.pt: 'python3 gopher/train/unpickle.py DIR/vocab_mapping.pt DIR/vocab_mapping.safetensors' takes it out of that"},
 		{"exit layer 0", "kangaroo", set("exit_layer", 0), "config.json: exit_layer is 0; it must be an integer from 1 to 4096"},
+		{"a first layer", "lora-drop", renamed("model.layers.1.lora_adapter.A.weight", "model.layers.0.lora_adapter.A.weight"), "model.layers.0.lora_adapter.A.weight: layer 0 cannot be substituted; 1 to 4096 can"},
+		{"half of a layer", "lora-drop", without("model.layers.2.lora_adapter.B.weight"), "tensors are missing: model.layers.2.lora_adapter.B.weight"},
 		{"no exit", "m2r2", without("exit_layer"), "config.json does not say exit_layer, the number of the target's layers that the matrices add to"},
 		{"half a pair", "m2r2", without("blk.0.attn_q.lora_b.weight"), "tensors are missing: blk.0.attn_q.lora_b.weight"},
 		{"another rank", "m2r2", set("r", 5), "blk.0.attn_q.lora_a.weight: shape is [4 64]; the other tensors and the settings ask for [5 64]"},

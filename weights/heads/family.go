@@ -2,8 +2,10 @@ package heads
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"grove/weights/safetensors"
 	"grove/weights/tensor"
 )
 
@@ -48,6 +50,7 @@ var marks = []mark{
 	{"ppd", "", []string{prompts}},
 	{"transfer", "transfer.", nil},
 	{"m2r2", "blk.", nil},
+	{"lora-drop", "", nil},
 }
 
 // speculators are the families by the key speculators_model_type.
@@ -109,6 +112,9 @@ func (b *builder) recognise() string {
 
 // is reports whether the file has the mark.
 func (m mark) is(b *builder) bool {
+	if m.family == "lora-drop" {
+		return slices.ContainsFunc(b.Weights.Tensors, func(t safetensors.Tensor) bool { return substitutedLayer.MatchString(t.Name) })
+	}
 	if m.prefix != "" {
 		return b.has(m.prefix)
 	}

@@ -16,6 +16,11 @@ type Adapters struct {
 	Lora []string `name:"lora" sep:"none" placeholder:"FILE[=SCALE]" var:"GROVE_LORA" help:"A LoRA adapter of the model, a GGUF file or a folder of PEFT, and how much of it; may be given several times. Without SCALE, 1."`
 }
 
+// Skip is --skip-adapters.
+type Skip struct {
+	SkipAdapters string `name:"skip-adapters" placeholder:"FILE" var:"GROVE_SKIP_ADAPTERS" help:"A file of adapters that stand for layers of the tokens between each Nth one, where a request skips layers by period=N (grove convert --heads; lossy)."`
+}
+
 // Files returns the adapters that the flag names. Their names are those of their files. Where idle they have the scale 0.
 func (a Adapters) Files(idle bool) (all []grove.AdapterFile, err error) {
 	for _, text := range a.Lora {
