@@ -43,8 +43,8 @@ type Task struct {
 	sources []int32 // by row: the row of the step that is its anchor; kept: an earlier step had it
 	kept    []kept  // by sequence
 	to      []int32 // rows that substitute layers
-	in      kernel.Rows
-	low, up []float32
+	in, low kernel.Rows
+	up      []float32
 }
 
 // kept is the streams of a sequence's anchor behind the layers that can be substituted, one after the other.
@@ -125,21 +125,20 @@ func (t *Task) leave(layer int, rows []forest.Placed, stream []float32, scratch 
 			n += t.width
 		}
 	}
-	of := func(i int32) []float32 { return stream[int(i)*t.width:][:t.width] }
 	for i := range rows {
 		if k := t.of(rows[i].Seq); rows[i].Anchor && k.row == int32(i) {
 			k.next = slices.Grow(k.next[:0], n)[:n]
-			copy(k.next[at:], of(int32(i)))
+			copy(k.next[at:], t.row(stream, int32(i)))
 		}
 	}
 	if len(t.to) == 0 {
 		return
 	}
-	t.multiply(&t.layers[layer], of, scratch)
+	t.multiply(&t.layers[layer], stream, scratch)
 	for k, i := range t.to {
-		dst := of(i)
+		dst := t.row(stream, i)
 		if s := t.sources[i]; s != earlier {
-			copy(dst, of(s))
+			copy(dst, t.row(stream, s))
 		} else {
 			copy(dst, t.of(rows[i].Seq).streams[at:])
 		}
@@ -147,17 +146,19 @@ func (t *Task) leave(layer int, rows []forest.Placed, stream []float32, scratch 
 	}
 }
 
+func (t *Task) row(stream []float32, i int32) []float32 { return stream[int(i)*t.width:][:t.width] }
+
 // multiply computes B(Ax) of the streams of the rows that substitute a layer.
-func (t *Task) multiply(l *Layer, of func(int32) []float32, scratch []matmul.Scratch) {
+func (t *Task) multiply(l *Layer, stream []float32, scratch []matmul.Scratch) {
 	rank, n := l.A.Out(), len(t.to)
 	t.in.N, t.in.K, t.in.F = n, t.width, t.in.F[:0]
 	for _, i := range t.to {
-		t.in.F = append(t.in.F, of(i)...)
+		t.in.F = append(t.in.F, t.row(stream, i)...)
 	}
-	t.low, t.up = slices.Grow(t.low[:0], n*rank)[:n*rank], slices.Grow(t.up[:0], n*t.width)[:n*t.width]
-	l.A.Multiply(t.low, rank, 0, 0, l.A.Groups(), &t.in, &scratch[0])
-	low := kernel.Rows{N: n, K: rank, F: t.low}
-	l.B.Multiply(t.up, t.width, 0, 0, l.B.Groups(), &low, &scratch[0])
+	t.low.N, t.low.K, t.low.F = n, rank, slices.Grow(t.low.F[:0], n*rank)[:n*rank]
+	t.up = slices.Grow(t.up[:0], n*t.width)[:n*t.width]
+	l.A.Multiply(t.low.F, rank, 0, 0, l.A.Groups(), &t.in, &scratch[0])
+	l.B.Multiply(t.up, t.width, 0, 0, l.B.Groups(), &t.low, &scratch[0])
 }
 
 // End ends a step. Where it is done, the streams of its anchors are kept in place of earlier ones; otherwise all is as before.

@@ -114,3 +114,27 @@ func TestStreams(t *testing.T) {
 	}
 	t.Error("an anchor that was replaced is found")
 }
+
+// TestAllocations: steps allocate nothing once their buffers are made.
+func TestAllocations(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	a, _ := matrix(t, rng, rank, width)
+	b, _ := matrix(t, rng, width, rank)
+	task, scratch, stream := New(Layers{{}, {A: a, B: b, Scale: 2}}, width), make([]matmul.Scratch, 1), make([]float32, 3*width)
+	anchor := []forest.Placed{{Node: 7, Row: forest.Row{Anchor: true}}, {Node: 8, Behind: 7, Row: forest.Row{Substitute: true}}}
+	behind := []forest.Placed{{Node: 9, Behind: 7, Row: forest.Row{Substitute: true}}}
+	step := func() {
+		for _, rows := range [][]forest.Placed{anchor, behind} {
+			if err := task.Begin(rows); err != nil {
+				t.Fatal(err)
+			}
+			task.Leave(1, rows, stream, scratch)
+			task.End(true, rows)
+		}
+	}
+	step()
+	step() // both rooms of an anchor's streams
+	if n := testing.AllocsPerRun(20, step); n > 0 {
+		t.Errorf("a step allocates %v times", n)
+	}
+}
