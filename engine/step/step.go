@@ -272,7 +272,7 @@ func (st *Step) Add(r forest.Row) (forest.Node, error) {
 	if r.Want.Head() {
 		st.size.Logits++
 	}
-	st.partial = st.partial || r.To != 0 || r.From != 0 || r.Skip.Len() > 0 || parts
+	st.partial = st.partial || r.To != 0 || r.From != 0 || r.Skip.Len() > 0 || r.Substitute || parts
 	return n, nil
 }
 
