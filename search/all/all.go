@@ -3,7 +3,10 @@ package all
 
 import (
 	_ "grove/search/awrs"
+	_ "grove/search/beam"
+	_ "grove/search/best"
 	_ "grove/search/ffs"
 	_ "grove/search/groups"
 	_ "grove/search/superposed"
+	_ "grove/search/vote"
 )
