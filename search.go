@@ -79,7 +79,7 @@ func (g *Generation) problem(first *engine.Sequence) *search.Problem {
 	return &search.Problem{
 		First: first, Index: g.req.SampleIndex, MaxTokens: g.req.MaxTokens, Slots: slots, Greedy: g.req.Sampling.Greedy(),
 		Ender: g.ender, Weighed: g.req.Constraint != nil && g.req.Constraint.Weights, Datastore: g.model.resident.Datastore,
-		Ends: g.ends, Text: g.textOf, Scorer: g.req.Scorer, Seed: g.stats.Seed,
+		Ends: g.ends, Text: g.textOf, Piece: g.model.tokenizer.AppendPiece, Scorer: g.req.Scorer, Seed: g.stats.Seed,
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 // Samples go on side by side, in steps that they share.
 type Samples struct {
 	All       []Sample
-	MaxTokens int // tokens that each may have; 0: as many as the context holds
+	MaxTokens int  // tokens that each may have; 0: as many as the context holds
+	Weigh     bool // samples note the probabilities by which their tokens are drawn
 	ctx       context.Context
 	errs      []error
 	forks     []*engine.Sequence
@@ -25,8 +26,11 @@ type Sample struct {
 	Seq   *engine.Sequence
 	Index int // its sample index
 	Drawn []engine.SampledToken
-	Ended bool // by itself
-	Full  bool // it has as many tokens as it may have
+	Ended bool      // by itself
+	Full  bool      // it has as many tokens as it may have
+	Waits bool      // its program lets it wait: it draws nothing
+	Probs []float64 // by which Drawn were drawn, where samples note them; 0: Follow gave the token
+	row   []float64 // the probabilities of all tokens
 	ends  func(engine.SampledToken) bool
 }
 
@@ -95,7 +99,7 @@ func (ss *Samples) DrawAll() error {
 	}
 }
 
-// Draw draws a token for each sample that is neither ended nor full, in steps that they share, and reports whether
+// Draw draws a token for each sample that is not ended, full or waiting, in steps that they share, and reports whether
 // there was one. An error of one sample is the error of all.
 func (ss *Samples) Draw() (drew bool, err error) {
 	drew, errs := ss.Step()
@@ -108,10 +112,10 @@ func (ss *Samples) Step() (drew bool, errs []error) {
 	done := make(chan struct{})
 	running := 0
 	for i := range ss.All {
-		if one := &ss.All[i]; !one.Ended && !one.Full {
+		if one := &ss.All[i]; !one.Ended && !one.Full && !one.Waits {
 			running++
 			go func() {
-				ss.errs[i] = one.draw(ss.ctx, ss.MaxTokens)
+				ss.errs[i] = one.draw(ss.ctx, ss)
 				done <- struct{}{}
 			}()
 		}
@@ -148,7 +152,7 @@ func (ss *Samples) Copy(to, from int) error {
 	if err := t.Seq.Become(f.Seq); err != nil {
 		return err
 	}
-	ss.replay(t, slices.Clone(f.Drawn))
+	ss.replay(t, slices.Clone(f.Drawn), f.Probs)
 	t.Full = f.Full
 	return nil
 }
@@ -168,19 +172,27 @@ func (ss *Samples) Rewind(i int, drawn []engine.SampledToken) error {
 			return err
 		}
 	}
-	ss.replay(one, drawn)
+	ss.replay(one, drawn, one.Probs[:same])
 	return nil
 }
 
-// replay gives a sample tokens that its sequence has.
-func (ss *Samples) replay(one *Sample, drawn []engine.SampledToken) {
-	one.Drawn, one.Ended, one.Full, one.ends = one.Drawn[:0:0], false, false, ss.enders()
+// replay gives a sample tokens that its sequence has, with the probabilities by which the first were drawn.
+func (ss *Samples) replay(one *Sample, drawn []engine.SampledToken, probs []float64) {
+	probs = slices.Clone(probs)
+	one.Drawn, one.Probs, one.Ended, one.Full, one.ends = one.Drawn[:0:0], one.Probs[:0:0], false, false, ss.enders()
 	for _, d := range drawn {
 		one.take(d, ss.MaxTokens)
 	}
+	copy(one.Probs, probs)
 }
 
-func (one *Sample) draw(ctx context.Context, most int) error {
+// draw draws a token.
+func (one *Sample) draw(ctx context.Context, ss *Samples) (err error) {
+	if ss.Weigh {
+		if one.row, err = one.Seq.Probs(ctx, one.row); err != nil {
+			return err
+		}
+	}
 	d, err := one.Seq.Next(ctx)
 	if errors.Is(err, engine.ErrContext) {
 		one.Full = true
@@ -189,13 +201,15 @@ func (one *Sample) draw(ctx context.Context, most int) error {
 	if err != nil {
 		return err
 	}
-	one.take(d, most)
+	if one.take(d, ss.MaxTokens); ss.Weigh {
+		one.Probs[len(one.Probs)-1] = one.row[d.ID]
+	}
 	return nil
 }
 
 // take adds a token.
 func (one *Sample) take(d engine.SampledToken, most int) {
-	one.Drawn = append(one.Drawn, d)
+	one.Drawn, one.Probs = append(one.Drawn, d), append(one.Probs, 0)
 	one.Ended = one.ends(d)
 	one.Full = most > 0 && len(one.Drawn) == most
 }
@@ -207,6 +221,35 @@ func (ss *Samples) Close() (err error) {
 	}
 	ss.forks = nil
 	return err
+}
+
+// Vary gives the samples of which some is true sample indices by which no token was drawn, and returns all samples as they are, for Restore. It
+// counts the indices that are taken.
+func (ss *Samples) Vary(some []bool, taken *int) (kept []Sample) {
+	const above = 1 << 30 // the indices of answers are below it
+	for i := range ss.All {
+		if kept = append(kept, ss.All[i]); some[i] {
+			*taken++
+			ss.All[i].Seq.SetSampleIndex(above | (ss.All[0].Index<<16+*taken)&(above-1))
+		}
+	}
+	return kept
+}
+
+// Restore gives the samples of which some is true the tokens and the sample indices back that they had.
+func (ss *Samples) Restore(kept []Sample, some []bool) error {
+	for i, back := range some {
+		if !back {
+			continue
+		}
+		if err := ss.Rewind(i, kept[i].Drawn); err != nil {
+			return err
+		}
+		s := &ss.All[i]
+		s.Probs, s.Ended, s.Full = kept[i].Probs, kept[i].Ended, kept[i].Full
+		s.Seq.SetSampleIndex(s.Index)
+	}
+	return nil
 }
 
 // IDs returns the tokens of a sample.

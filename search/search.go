@@ -40,6 +40,8 @@ type Problem struct {
 	Ends func(token.ID) bool
 	// Text returns the text of an answer's tokens.
 	Text func([]token.ID) string
+	// Piece appends the text of one token; special shows control tokens, too.
+	Piece func(dst []byte, id token.ID, special bool) ([]byte, error)
 	// Scorer rates texts; nil: nothing does.
 	Scorer *Scorer
 	// Seed is that of the request.

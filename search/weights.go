@@ -19,6 +19,21 @@ func Shares(logs []float64) []float64 {
 	return w
 }
 
+// LogMean returns the logarithm of the mean of numbers from their logarithms.
+func LogMean(logs []float64) float64 {
+	most, sum := math.Inf(-1), 0.0
+	for _, l := range logs {
+		most = max(most, l)
+	}
+	if math.IsInf(most, -1) {
+		return most
+	}
+	for _, l := range logs {
+		sum += math.Exp(l - most)
+	}
+	return most + math.Log(sum/float64(len(logs)))
+}
+
 // Effective returns how many samples of equal weights are worth as much as samples with shares w.
 func Effective(w []float64) float64 {
 	sum := 0.0

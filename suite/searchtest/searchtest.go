@@ -65,6 +65,7 @@ func (t *Toy) Problem(tb testing.TB, temperature float32, p search.Problem) (ful
 		tb.Fatal(err)
 	}
 	p.First, p.Text, p.Greedy = s, t.Text, temperature == 0
+	p.Piece = func(dst []byte, id token.ID, _ bool) ([]byte, error) { return append(dst, t.Words[id]...), nil }
 	p.Slots, _ = t.Engine.Slots()
 	p.Ends = func(id token.ID) bool { return t.Words[id] == "" }
 	p.Ender = func() func(engine.SampledToken) bool {
