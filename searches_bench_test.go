@@ -2,7 +2,6 @@ package grove_test
 
 import (
 	"context"
-	"fmt"
 	"go/build"
 	"go/parser"
 	"go/scanner"
@@ -76,11 +75,10 @@ func BenchmarkParses(b *testing.B) {
 					r := grove.Request{Prompt: prompt, MaxTokens: 64, Stop: []string{"\n}"}, Sampling: grove.Sampling{Temperature: 1}, Seed: &seed, Search: way.search, Method: grove.MethodOff}
 					if way.scored {
 						r.Scorer = &grove.Scorer{Score: func(_ context.Context, text string) (float64, error) {
-							whole, beginning := parses(prompt + text + "\n}\n")
-							if whole {
+							if whole, _ := parses(prompt + text + "\n}\n"); whole {
 								return 0, nil
 							}
-							if _, beginning = parses(prompt + text); beginning {
+							if _, beginning := parses(prompt + text); beginning {
 								return -1, nil
 							}
 							return -5, nil
@@ -107,7 +105,7 @@ func BenchmarkParses(b *testing.B) {
 			b.ReportMetric(0, "ns/op")
 			b.ReportMetric(100*p, "%")
 			b.ReportMetric(float64(rows)/all, "tokens")
-			b.Log(fmt.Sprintf("%s: %.1f %% [%.1f, %.1f] of %.0f", way.name, 100*p, 100*(middle-half), 100*(middle+half), all))
+			b.Logf("%s: %.1f %% [%.1f, %.1f] of %.0f", way.name, 100*p, 100*(middle-half), 100*(middle+half), all)
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -243,9 +244,10 @@ func TestFaults(t *testing.T) {
 	}
 	for _, options := range []string{"block=1", "block=1,rollouts=2,threshold=1", "block=1,moves=2,threshold=1"} {
 		for at := range 30 {
-			calls, start := 0, time.Now()
+			var calls atomic.Int64
+			start := time.Now()
 			hangs := &search.Scorer{Timeout: 20 * time.Millisecond, Score: func(context.Context, string) (float64, error) {
-				if calls++; calls > at {
+				if calls.Add(1) > int64(at) {
 					<-hang
 				}
 				return 0, nil
@@ -256,7 +258,7 @@ func TestFaults(t *testing.T) {
 			}
 			sum := 0.0
 			for _, a := range r.Attempts {
-				if sum += a.Weight; calls > at && !strings.Contains(a.Fault, "did not return in time") {
+				if sum += a.Weight; calls.Load() > int64(at) && !strings.Contains(a.Fault, "did not return in time") {
 					t.Errorf("%s, a scorer that hangs at call %d: %+v", options, at, a)
 				}
 			}
