@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"grove/engine"
 	"grove/text/token"
@@ -91,6 +92,59 @@ func TestProbs(t *testing.T) {
 		}
 		if err := f.Close(); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// TestBecomeWithoutSlot: a sequence whose slot was taken while nobody called for it becomes another, and another becomes it.
+func TestBecomeWithoutSlot(t *testing.T) {
+	for _, taken := range []string{"the copy", "the original"} {
+		e := newEngine(t, engine.Config{Seqs: 2})
+		s := sequence(t, e)
+		draw(t, s, 2, text(70))
+		want, err := s.Fork(4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens := draw(t, want, 6)
+		if err := want.Close(); err != nil {
+			t.Fatal(err)
+		}
+		f, err := s.Fork(4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		draw(t, f, 3)
+		time.Sleep(600 * time.Millisecond) // both are idle
+		busy := f
+		if taken == "the copy" {
+			busy = s
+		}
+		if _, err := busy.Logits(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		draw(t, busy, 0, text(1))
+		if err := busy.Truncate(busy.Len() - 1); err != nil {
+			t.Fatal(err)
+		}
+		other := sequence(t, e)
+		draw(t, other, 1, text(9)) // takes the slot of the one that is idle
+		if err := other.Close(); err != nil || e.Load().Preempted == 0 {
+			t.Fatalf("%v; no slot was taken: %+v", err, e.Load())
+		}
+		if err := f.Become(s); err != nil {
+			t.Fatal(err)
+		}
+		if got := draw(t, f, 6); !slices.Equal(got, tokens) {
+			t.Errorf("%s has no slot: %v, want %v", taken, got, tokens)
+		}
+		for _, o := range []*engine.Sequence{s, f} {
+			if err := o.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if l := e.Load(); l.Open != 0 || l.Admitted != 0 || l.Pages.Used != 0 {
+			t.Errorf("%s has no slot: behind the sequences there are %+v", taken, l)
 		}
 	}
 }
