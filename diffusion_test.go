@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -44,7 +46,7 @@ func TestDiffusion(t *testing.T) {
 			one, _ := randomModel(t, synthetic.Spec{Arch: arch}, grove.Options{Threads: 1, CacheType: "f32"}, nil)
 			m, _ := randomModel(t, synthetic.Spec{Arch: arch}, grove.Options{Threads: 2, Parallel: 4, CacheType: "f32"}, nil)
 			var requests []grove.Request
-			for i, d := range []grove.Diffusion{{}, {Block: 8}, {Block: 8, Cache: "prefix"}, {Block: 8, Cache: "dual"}, {Cache: "delayed"}, {Policy: "static", Steps: 6}, {Policy: "factor", Block: 5}, {Policy: "timestep", Steps: 12}} {
+			for i, d := range []grove.Diffusion{{}, {Block: 8}, {Block: 8, Cache: "prefix"}, {Block: 8, Cache: "dual"}, {Cache: "delayed"}, {Policy: "static", Steps: 6}, {Policy: "factor", Block: 5}, {Policy: "timestep", Steps: 12}, {Cache: "vicinity:before=2,behind=2,warm=0", Block: 8}, {Cache: "window:masks=8,active=3,every=4"}, {Cache: "recap", Policy: "static"}} {
 				seed := uint64(7 + i)
 				r := grove.Request{Prompt: fmt.Sprint("text ", i), MaxTokens: 24, Seed: &seed, IgnoreEnd: true, Diffusion: &d}
 				if i%2 == 1 {
@@ -75,24 +77,50 @@ func TestDiffusion(t *testing.T) {
 	}
 }
 
-// TestDiffusionCaches: a cache that is made anew in every pass gives the answer of none.
+// TestDiffusionCaches: a cache that is made anew in every pass gives the answer of none, bit by bit, and others run fewer rows.
 func TestDiffusionCaches(t *testing.T) {
-	m, _ := randomModel(t, synthetic.Spec{Arch: "llada"}, grove.Options{CacheType: "f32"}, nil)
-	ask := func(cache string, block int) filled {
-		return fill(t, m, grove.Request{Prompt: "a prompt", MaxTokens: 24, IgnoreEnd: true, Diffusion: &grove.Diffusion{Cache: cache, Block: block, Policy: "static"}})
-	}
-	plain := ask("", 1)
-	for _, cache := range []string{"prefix", "dual"} { // blocks of one token have one pass each, which runs all rows
-		if got := ask(cache, 1); cache == "prefix" && got.Text != plain.Text || got.Rows != plain.Rows {
-			t.Errorf("%s: %+v, want %+v", cache, got, plain)
+	for _, arch := range []string{"llada", "dream"} {
+		m, _ := randomModel(t, synthetic.Spec{Arch: arch}, grove.Options{}, nil)
+		ask := func(cache string, block int) (answer, grove.Stats) {
+			r := grove.Request{Prompt: "a prompt of more than one token", MaxTokens: 80, IgnoreEnd: true, Diffusion: &grove.Diffusion{Cache: cache, Block: block, Policy: "static", Steps: 40}}
+			if block == 1 {
+				r.MaxTokens, r.Diffusion.Steps = 12, 0
+			}
+			return generate(t, m, r)
+		}
+		for cache, block := range map[string]int{ // blocks of one token have one pass each
+			"prefix": 1, "dual": 1, "delayed:1": 0, "vicinity:every=1": 20, "vicinity:warm=999": 0, "window:masks=80,active=80,every=1": 0, "recap:more=0": 20,
+		} {
+			want, all := ask("", block)
+			got, stats := ask(cache, block)
+			if d := cmp.Diff(want, got, sameBits); d != "" || stats.Rows != all.Rows {
+				t.Errorf("%s, %s: %d rows, without it %d (-want +got):\n%s", arch, cache, stats.Rows, all.Rows, d)
+			}
+		}
+		_, all := ask("", 20)
+		for cache, percent := range map[string]int{"prefix": 75, "dual": 35, "vicinity:before=4,behind=4,warm=0": 40, "delayed": 80, "window:masks=16,active=4,every=8": 30, "recap:more=3": 40} {
+			if _, got := ask(cache, 20); got.Passes != all.Passes || got.Rows*100 > all.Rows*percent {
+				t.Errorf("%s, %s: %d rows in %d passes, without it %d in %d", arch, cache, got.Rows, got.Passes, all.Rows, all.Passes)
+			}
 		}
 	}
-	if got, want := ask("delayed:1", 0), ask("", 0); got.Rows != want.Rows {
-		t.Errorf("delayed:1: %d rows, want %d", got.Rows, want.Rows)
-	}
-	for cache, most := range map[string]int{"prefix": 2, "dual": 3} {
-		if got, want := ask(cache, 8), ask("", 8); got.Passes != want.Passes || got.Rows*most > want.Rows*2 {
-			t.Errorf("%s: %d rows in %d passes, without it %d in %d", cache, got.Rows, got.Passes, want.Rows, want.Passes)
+}
+
+// TestCanvasStats: the passes that fixed the tokens, their information, and the fewest passes by a rule.
+func TestCanvasStats(t *testing.T) {
+	m, _ := randomModel(t, synthetic.Spec{Arch: "llada"}, grove.Options{}, nil)
+	for _, policy := range []string{"factor", "ete", "static"} {
+		a, s := generate(t, m, grove.Request{Prompt: "text", MaxTokens: 20, IgnoreEnd: true, Diffusion: &grove.Diffusion{Policy: policy}})
+		nats := 0.0
+		for _, token := range a.Tokens {
+			nats -= float64(token.Logprob)
+		}
+		bound := int(math.Ceil(s.Information))
+		if policy == "static" {
+			bound = 0
+		}
+		if len(s.Fixed) != 20 || slices.Max(s.Fixed) != s.Passes-1 || slices.Min(s.Fixed) != 0 || math.Abs(s.Information-nats) > 1e-3 || s.Bound != bound {
+			t.Errorf("%s: %+v; the tokens have %.4f nats", policy, s.CanvasStats, nats)
 		}
 	}
 }
@@ -115,16 +143,17 @@ func TestDiffusionRefused(t *testing.T) {
 		r     grove.Request
 		want  string
 	}{
-		{"another model", plain, grove.Request{Diffusion: &grove.Diffusion{}}, "llama is no model of masked diffusion"},
+		{"another model", plain, grove.Request{Diffusion: &grove.Diffusion{}}, "llama is no diffusion model"},
 		{"no mask", unmasked, grove.Request{}, "names no mask token (tokenizer.ggml.mask_token_id)"},
 		{"too long", m, grove.Request{MaxTokens: 500}, "a canvas of 500 tokens behind a prompt of"},
 		{"steps", m, grove.Request{MaxTokens: 8, Diffusion: &grove.Diffusion{Steps: 9}}, "9 steps; there must be 1 to 8"},
 		{"steps below", m, grove.Request{MaxTokens: 8, Diffusion: &grove.Diffusion{Steps: -1}}, "-1 steps; there must be 1 to 8"},
 		{"a policy", m, grove.Request{Diffusion: &grove.Diffusion{Policy: "treshold"}}, `policy "treshold" is not known`},
+		{"a policy that revises", m, grove.Request{Diffusion: &grove.Diffusion{Policy: "rcr"}, Penalties: grove.Penalties{Repeat: 1.2}}, "policy rcr changes tokens that are fixed"},
+		{"drafts", m, grove.Request{MaxTokens: 8, Diffusion: &grove.Diffusion{Policy: "static", Drafts: 2}, Constraint: &grove.Constraint{Regex: "a*"}}, "2 drafts of a canvas, which is filled from the left"},
 		{"a search", m, grove.Request{Search: "ffs"}, "for which a search is not supported"},
 		{"skipping layers", m, grove.Request{SkipLayers: "to=1"}, "for which skipping layers is not supported"},
 		{"a session", m, grove.Request{Session: "x.session"}, "for which a session is not supported"},
-		{"a penalty", m, grove.Request{Penalties: grove.Penalties{Repeat: 1.2}}, "for which a penalty of repetitions is not supported"},
 	} {
 		c.r.Prompt = "text"
 		_, err := c.model.Generate(t.Context(), c.r)
@@ -138,7 +167,7 @@ func TestDiffusionRefused(t *testing.T) {
 func TestDiffusionAlone(t *testing.T) {
 	m, _ := randomModel(t, synthetic.Spec{Arch: "dream"}, grove.Options{Parallel: 1}, nil)
 	_, err := m.NewSequence(t.Context(), grove.Request{Prompt: "text"})
-	if err == nil || !strings.Contains(err.Error(), "fills a canvas by masked diffusion") {
+	if err == nil || !strings.Contains(err.Error(), "fills a canvas by diffusion") {
 		t.Errorf("a sequence: error %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"grove/adapters"
-	"grove/diffuse"
+	"grove/diffuse/fill"
 	"grove/engine"
 	"grove/method"
 	"grove/method/layers"
@@ -144,7 +144,7 @@ type Stats struct {
 	Grade          Grade              // what methods, rule and search leave of plain decoding's answer
 	Attempts       []Attempt          // of [Request.Search]: the answers that were tried
 	Figures        map[string]float64 // of [Request.Search]: its counts and measures by their names
-	Passes, Rows   int                // of a model of masked diffusion, and of these passes
+	CanvasStats                       // of a model of masked diffusion
 }
 
 // Generation is an answer on its way. It is for one goroutine.
@@ -173,7 +173,7 @@ type Generation struct {
 	stages []sample.Stage // of the constraint
 	head   []byte         // that was taken back of the prompt
 
-	diffusion *diffuse.Settings // of a model of masked diffusion; nil: the answer is decoded token by token
+	diffusion *fill.Answer // of a diffusion model; nil: the answer is decoded token by token
 
 	conversation *Conversation // whose sequence it goes on with; nil: one of its own
 }
@@ -400,11 +400,11 @@ func (g *Generation) run(yield func(Token, error) bool) (err error) {
 			return err
 		}
 	}
-	return g.emit(next, yield)
+	return g.emit(next, func() bool { return g.program == nil && s.Ended() }, yield)
 }
 
-// emit turns the tokens that next gives into text, until the answer ends.
-func (g *Generation) emit(next func(context.Context) (engine.SampledToken, error), yield func(Token, error) bool) error {
+// emit turns the tokens that next gives into text, until the answer ends: ended reports that its end is not drawn.
+func (g *Generation) emit(next func(context.Context) (engine.SampledToken, error), ended func() bool, yield func(Token, error) bool) error {
 	text, err := g.newText()
 	if err != nil {
 		return err
@@ -415,13 +415,13 @@ func (g *Generation) emit(next func(context.Context) (engine.SampledToken, error
 			g.stats.Finish = FinishLength
 			break
 		}
-		if g.program == nil && g.diffusion == nil && g.seq.Ended() { // the token of the end is not drawn
+		if ended() {
 			g.stats.Finish = FinishStop
 			break
 		}
 		d, err := next(g.ctx)
 		if errors.Is(err, engine.ErrContext) {
-			g.stats.Finish = FinishContext
+			g.stats.Finish = cmp.Or(g.stats.Finish, FinishContext)
 			break
 		}
 		if err == nil {

@@ -13,6 +13,9 @@ func (m *Model) Advice() Advice { return m.advice }
 // recommends none.
 func (m *Model) DefaultSampling() Sampling {
 	s, p := DefaultSampling(), Penalties{}
+	if d := m.resident.Model.Info().Diffusion; d != nil && d.Renoise != nil {
+		s = Sampling{Temperature: 1, Order: s.Order} // the file's schedule of temperatures is the draw
+	}
 	m.advice.Apply(&s, &p)
 	return s
 }

@@ -123,7 +123,7 @@ func TestSearchRefused(t *testing.T) {
 	}
 	for want, r := range map[string]grove.Request{
 		`"magic" is not known; these are: ` + strings.Join(names, ", "):  {Search: "magic", Sampling: hot},
-		`n is "x"; it must be a number from 2 to 64`:                     {Search: "ffs,n=x", Sampling: hot},
+		`n is "x"; it must be a whole number from 2 to 64`:               {Search: "ffs,n=x", Sampling: hot},
 		"n is 4; it must be from 2 to 3":                                 {Search: "ffs", Sampling: hot},
 		"the temperature is 0":                                           {Search: "ffs,n=2"},
 		"a search keeps no session; leave out the search or the session": {Search: "ffs,n=2", Session: "x", Sampling: hot},

@@ -3,6 +3,7 @@ package grove
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"grove/engine"
@@ -53,6 +54,9 @@ func (m *Model) NewSequence(ctx context.Context, r Request, stages ...Stage) (*S
 	g, err := m.Generate(ctx, r)
 	if err != nil {
 		return nil, err
+	}
+	if g.diffusion != nil {
+		return nil, &OptionError{Err: fmt.Errorf("grove: %s fills a canvas by diffusion, and a sequence is decoded token by token%s", m.Info().Arch, m.resident.Model.Info().Diffusion.Instead())}
 	}
 	draft, err := m.resident.Drafting(ctx, g.req.Method)
 	if err != nil {

@@ -124,7 +124,7 @@ func (m *Model) Replay(ctx context.Context, list, prompt, output, prediction str
 			return SpecStats{}, 0, err
 		}
 	}
-	return m.engine.Replay(ctx, d, c, ids[0], ids[1], ids[2])
+	return m.engine.Replay(ctx, d, c, engine.Recorded{Prompt: ids[0], Output: ids[1], Prediction: ids[2]})
 }
 
 // SpecStats has the counts and times of drafting.

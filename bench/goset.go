@@ -85,8 +85,11 @@ func functions(path, name string) (all []function, err error) {
 	return all, nil
 }
 
+// Complete is the category of functions to complete.
+const Complete = "complete"
+
 func complete(f function) Prompt {
-	return Prompt{Category: "complete", Prompt: f.before + f.text[:f.body] + "\n", Output: strings.TrimPrefix(f.text[f.body:], "\n") + "\n"}
+	return Prompt{Category: Complete, Prompt: f.before + f.text[:f.body] + "\n", Output: strings.TrimPrefix(f.text[f.body:], "\n") + "\n"}
 }
 
 // edit asks for the function with its name changed everywhere.

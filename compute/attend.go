@@ -16,6 +16,7 @@ type Attention struct {
 	Heads   int
 	Scale   float32 // on the products of queries and keys
 	Softcap float32 // 0: none
+	Wide    bool    // in a layer with a window, rows of a block see all of it, and of what is before it what its first row sees
 	Sinks   Vector  // a logit for each head, which takes a share of the softmax and has no value; empty: none
 
 	// Biases of the scaled products; none go with a soft cap. Distances are of indices: rotation and Shift have no part in them.

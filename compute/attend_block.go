@@ -82,7 +82,7 @@ func (t *attendTask) sees(blocks *kv.Blocks, a, block int) bool {
 		return true
 	}
 	for _, r := range t.runsOf(a) {
-		if _, n := clip(r, low, high); n > 0 {
+		if _, n := r.Clip(low, high); n > 0 {
 			return true
 		}
 	}
@@ -95,25 +95,11 @@ func (t *attendTask) together(p *tilePart, a, block int) int {
 	const rows, queries = 8, 32 // the rows at least, the queries at most: rows meet only what all of them see
 	end := a
 	for limit := min(p.end, a+max(rows, queries/t.group)); end < limit && t.sees(&p.blocks, end, block); end++ {
-		if end > a && !extends(t.runsOf(end), t.runsOf(end-1)) {
+		if end > a && !forest.Extends(t.runsOf(end), t.runsOf(end-1)) {
 			break
 		}
 	}
 	return end
-}
-
-// extends reports whether some runs begin with the indices of others.
-func extends(runs, others []forest.Run) bool {
-	if len(others) > len(runs) {
-		return false
-	}
-	for i, o := range others {
-		r := runs[i]
-		if r.Slot != o.Slot || r.Index != o.Index || r.N < o.N || r.N > o.N && i < len(others)-1 {
-			return false
-		}
-	}
-	return true
 }
 
 // rowsBlock computes what the active rows [a, end) see of a block, the first at a place of the tile: the trunk's part and
@@ -176,12 +162,6 @@ type stretch struct {
 	head, block int
 }
 
-// clip cuts a run to the indices [low, high) and returns its first index and its length.
-func clip(r forest.Run, low, high int) (first, n int) {
-	first = max(low, int(r.Index))
-	return first, min(high, int(r.Index+r.N)) - first
-}
-
 // slotOf returns the slot in its page of an index of a run.
 func slotOf(r forest.Run, index int) int { return int(r.Slot)%kv.PageTokens + index - int(r.Index) }
 
@@ -189,7 +169,7 @@ func slotOf(r forest.Run, index int) int { return int(r.Slot)%kv.PageTokens + in
 func (s *stretch) gaps(low, high int) bool {
 	left := high - low - max(0, min(high, s.blocks.Len())-low)
 	for _, r := range s.runs {
-		_, n := clip(r, low, high)
+		_, n := r.Clip(low, high)
 		left -= max(0, n)
 	}
 	return left > 0
@@ -203,7 +183,7 @@ func (t *attendTask) score(w *attendWorker, s stretch, low, high int) {
 		t.scoreSlots(w, s, keys, low-start, low-start, n)
 	}
 	for _, r := range s.runs {
-		if lo, n := clip(r, low, high); n > 0 {
+		if lo, n := r.Clip(low, high); n > 0 {
 			keys, _ := t.x.Cache.Scratch(t.c.Layer, int(r.Slot)/kv.PageTokens, s.head)
 			t.scoreSlots(w, s, keys, slotOf(r, lo), lo-start, n)
 		}
@@ -246,7 +226,7 @@ func (t *attendTask) weigh(w *attendWorker, s stretch, dst kernel.Attended, low,
 		t.weighSlots(w, s, dst, values, low-start, low-start, n)
 	}
 	for _, r := range s.runs {
-		if lo, n := clip(r, low, high); n > 0 {
+		if lo, n := r.Clip(low, high); n > 0 {
 			_, values := t.x.Cache.Scratch(t.c.Layer, int(r.Slot)/kv.PageTokens, s.head)
 			t.weighSlots(w, s, dst, values, slotOf(r, lo), lo-start, n)
 		}

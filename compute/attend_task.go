@@ -219,6 +219,10 @@ func (t *attendTask) span(a int) (low, high int) {
 		blocks := t.blocksOf(row.Seq)
 		end = min(int(row.Index)+1, blocks.Len())
 	}
+	if t.c.Wide && row.Block > 0 {
+		low, _ = t.layer.Keeps.Span(int(row.First), end)
+		return low, end
+	}
 	return t.layer.Keeps.Span(int(row.Index), end)
 }
 

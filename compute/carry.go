@@ -38,17 +38,38 @@ func (x *Exec) keepCarried(i int32) {
 
 // Begin returns the stream of the rows that begin in this step, behind [Exec.Embed] and before the first layer, which
 // [Exec.Leave] ends as it ends a layer. It returns false where there are none, as all are resumed, or the step has failed.
-func (x *Exec) Begin() (Buf, bool) {
+func (x *Exec) Begin() (Buf, bool) { return x.begin(false) }
+
+// BeginBlocks is [Exec.Begin] for the rows of blocks alone.
+func (x *Exec) BeginBlocks() (Buf, bool) { return x.begin(true) }
+
+func (x *Exec) begin(blocks bool) (Buf, bool) {
 	if x.err != nil {
 		return Buf{}, false
 	}
 	x.active = x.active[:0]
 	for i, r := range x.Step.Rows() {
-		if r.Resume == forest.Trunk {
+		if r.Resume == forest.Trunk && (r.Block > 0 || !blocks) {
 			x.active = append(x.active, int32(i))
 		}
 	}
 	return x.gather()
+}
+
+// Expected returns the embeddings that the priors of the rows of [Exec.BeginBlocks] expect, times scale; 0 where a row has none. It costs a product of a
+// row with the whole table, at most: tokens that change nothing are left out.
+func (x *Exec) Expected(table *Matrix, scale float32) Buf {
+	dst := x.alloc(len(x.active), table.In())
+	x.priors.Reset()
+	for a, i := range x.active {
+		if p := x.Step.Rows()[i].Prior; p != nil {
+			x.priors.Add(p, dst.row(a))
+		} else {
+			clear(dst.row(a))
+		}
+	}
+	x.priors.Run(x.pool, table, scale, x.scratch)
+	return dst
 }
 
 // Carried returns a copy of n of the values that the rows carry, from place first on: between [Exec.Enter] and [Exec.Leave] of the

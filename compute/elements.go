@@ -36,6 +36,13 @@ func (x *Exec) MulHeads(a, b Buf) Buf { return x.gated(mulHeadsRows, a, b) }
 // Scale multiplies a by s, in place.
 func (x *Exec) Scale(a Buf, s float32) Buf { return x.element(scaleRows, a, 1, Vector{}, s) }
 
+// ScaleBlocks multiplies rows of blocks by block and all others by s, in place.
+func (x *Exec) ScaleBlocks(a Buf, s, block float32) Buf {
+	x.rowTask = rowTask{kind: scaleBlocks, x: x, a: a, eps: s, scale: block}
+	x.runRows(a.rows, a.width)
+	return x.changed(a)
+}
+
 // MulVector multiplies each row by w, in place.
 func (x *Exec) MulVector(a Buf, w Vector) Buf { return x.element(mulVectorRows, a, 1, w, 0) }
 

@@ -12,6 +12,7 @@ import (
 	"fmt"
 
 	"grove/compute/lowrank"
+	"grove/compute/prior"
 	"grove/compute/transfer"
 	"grove/compute/vocab"
 	"grove/compute/walk"
@@ -94,6 +95,7 @@ type Exec struct {
 	transfers  transfer.Task
 	bands      []kernel.Rows // by worker: the rows of its item
 	touched    int           // experts that the rows of the step used, summed over layers
+	priors     prior.Task
 	attendTask attendTask
 	walk       walk.Task // of recurrences
 	walked     bool      // its plan serves all layers that every row runs
@@ -337,23 +339,6 @@ func (x *Exec) check(r *forest.Placed, vocabulary int) error {
 		return fmt.Errorf("compute: the row at index %d is resumed at layer %d and wants its embedding, which the row that it resumes has", r.Index, r.From)
 	case r.Resume != forest.Trunk:
 		return nil
-	case r.Vector != nil && r.Mix != nil:
-		return fmt.Errorf("compute: the row at index %d has a vector and a mixture as input; give one", r.Index)
-	case r.Mix != nil && len(r.Mix) == 0:
-		return fmt.Errorf("compute: the mixture at index %d is empty; it needs an id or more", r.Index)
-	case r.Vector != nil:
-		if len(r.Vector) != x.width {
-			return fmt.Errorf("compute: the row at index %d has a vector of %d values; the model's width is %d", r.Index, len(r.Vector), x.width)
-		}
-		return nil
 	}
-	for _, m := range r.Mix {
-		if m.ID < 0 || int(m.ID) >= vocabulary {
-			return fmt.Errorf("compute: token id %d in the mixture at index %d is out of range: the vocabulary has %d", m.ID, r.Index, vocabulary)
-		}
-	}
-	if r.Mix == nil && (r.ID < 0 || int(r.ID) >= vocabulary) {
-		return vocab.OutOfRange(r.ID, r.Index, vocabulary)
-	}
-	return nil
+	return vocab.CheckInput(r, vocabulary, x.width)
 }

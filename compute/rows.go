@@ -46,6 +46,7 @@ const (
 	mulRows
 	mulHeadsRows
 	scaleRows
+	scaleBlocks
 	mulVectorRows
 	addVectorRows
 	plainSiluRows
@@ -189,6 +190,12 @@ func (t *rowTask) one(worker, i int) {
 		t.gatherHead(i)
 	case scatterHeads:
 		t.scatterHead(i)
+	case scaleBlocks:
+		if t.x.Step.Rows()[t.x.active[i]].Block > 0 {
+			kernel.Scale(t.a.row(i), t.scale)
+		} else {
+			kernel.Scale(t.a.row(i), t.eps)
+		}
 	case lookupRows, carriedRows, setCarriedRows, addMixed, matchLength, gaussTopK:
 		t.stream(worker, i)
 	default:

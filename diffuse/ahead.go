@@ -1,10 +1,12 @@
 package diffuse
 
 import (
-	"fmt"
+	"bytes"
 	"slices"
 	"strconv"
 	"strings"
+
+	"grove/text/token"
 )
 
 // ahead is what a generator reads of places behind the block, besides: how long the block is to be, and whether the text is known, or where it ends.
@@ -23,9 +25,9 @@ func (s *Settings) look(c cache) (a ahead, err error) {
 		}
 		switch {
 		case name != "adaptive" || err != nil || !(a.delimiter > 0 && a.delimiter <= 1):
-			return a, fmt.Errorf("diffuse: blocks %.40q; use adaptive or adaptive:P, the probability of a delimiter, above 0 and at most 1", s.Blocks)
+			return a, s.fault("blocks", "blocks %.40q; use adaptive or adaptive:P, the probability of a delimiter, above 0 and at most 1", s.Blocks)
 		case len(s.Delimiters) == 0:
-			return a, fmt.Errorf("diffuse: blocks %q: the vocabulary has no token of a line's end, behind which a block could end", s.Blocks)
+			return a, s.fault("blocks", "blocks %q: the vocabulary has no token of a line's end, behind which a block could end", s.Blocks)
 		}
 	}
 	switch s.Early {
@@ -35,18 +37,30 @@ func (s *Settings) look(c cache) (a ahead, err error) {
 	case "end":
 		a.cut = true
 	default:
-		return a, fmt.Errorf("diffuse: early %.40q is not known; use prophet (all masks become tokens once they are sure) or end (the canvas ends where the text does)", s.Early)
+		return a, s.fault("early", "early %.40q is not known; use prophet (all masks become tokens once they are sure) or end (the canvas ends where the text does)", s.Early)
 	}
 	if a.delimiter == 0 && a.gaps == nil && !a.cut {
 		return a, nil
 	}
-	if c != (plain{}) && c != (prefix{}) {
-		return a, fmt.Errorf("diffuse: adaptive blocks and early ends read all of the canvas, which the cache %s does not run; choose none or prefix", s.Cache)
+	if (a.gaps != nil || a.cut) && c.reach() != runsAll {
+		return a, s.fault("cache", "early ends read all of the canvas, which the cache %s does not run; choose none or prefix", s.Cache)
 	}
 	if s.Drafts > 0 {
-		return a, fmt.Errorf("diffuse: %d drafts of a canvas with adaptive blocks or an early end; choose one of them", s.Drafts)
+		return a, s.fault("drafts", "%d drafts of a canvas with adaptive blocks or an early end; choose one of them", s.Drafts)
 	}
 	return a, nil
+}
+
+// LineEnds returns the tokens of a vocabulary that are the ends of lines, with blanks behind them.
+func LineEnds(vocabulary int, piece func(dst []byte, id token.ID) ([]byte, error)) (ids []token.ID) {
+	var text []byte
+	for id := range token.ID(vocabulary) {
+		var err error
+		if text, err = piece(text[:0], id); err == nil && bytes.HasPrefix(text, []byte("\n")) && len(bytes.TrimSpace(text)) == 0 {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // window returns the end of the places in which a delimiter may end the block: a quarter of the canvas.
@@ -54,8 +68,9 @@ func (g *Generator) window() int { return min(g.first+max(1, len(g.canvas)/4), l
 
 // read returns the end of the places whose proposals are read.
 func (g *Generator) readTo(entry bool) int {
+	_, explores := g.policy.(explorer)
 	switch {
-	case g.ahead.gaps != nil || g.ahead.cut:
+	case g.ahead.gaps != nil || g.ahead.cut || explores:
 		return len(g.canvas)
 	case entry && g.ahead.delimiter > 0:
 		return max(g.end, g.window())

@@ -2,15 +2,17 @@
 // that become tokens, until none is left (LLaDA, Nie et al. 2025).
 //
 // A [Generator] runs the passes. A [Policy] chooses what it fixes where; a cache ([Caches]) says which rows a pass runs, and which keys of earlier passes they see; the
-// [Settings] say how long blocks are. Random numbers depend on seed, sample, place and pass alone, so an answer depends on the request and not on what runs beside it.
+// [Settings] say how long blocks are. Rows of a text see each other; those of a model of blocks ([Settings.Native]) see no later block, so that keys of finished blocks stay as they
+// are (BD3-LM, Arriola et al. 2025). Random numbers depend on seed, sample, place and pass alone, so an answer depends on the request and not on what runs beside it.
 package diffuse
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
+	"grove/forest"
 	"grove/text/token"
 )
 
@@ -19,17 +21,22 @@ type Row struct {
 	Place int // from 0, of the prompt and the canvas
 	ID    token.ID
 	Want  bool // its logits
+	Block int  // rows of a branch with the same number follow each other and see each other
+
+	Prior *forest.Prior // of a canvas that begins as random tokens: what the last pass gave in its place; nil: none
 }
 
 // Board runs the passes. It is for one goroutine.
 type Board interface {
-	// Pass runs branches of rows. Rows of a branch see each other and all that is kept, in this order. The first keep rows of the first branch are kept for
-	// later passes, and the others dropped.
+	// Pass runs branches of rows. A row sees all that is kept, the rows before it in its branch, and all of its block, in this order. The first keep rows of the first
+	// branch are kept for later passes, and the others dropped.
 	Pass(ctx context.Context, branches [][]Row, keep int) error
-	// Logits returns what the i-th row of a branch of the last pass gave, valid until the next pass; they may be changed.
+	// Logits returns what the i-th row of a branch of the last pass gave, valid until the next pass has run; they may be changed.
 	Logits(branch, i int) []float32
-	// Clear drops what was kept.
-	Clear() error
+	// Drop drops the kept rows of some places; the others stay in their order.
+	Drop(gone func(place int) bool) error
+	// Reuse keeps what earlier texts of blocks have left of a text's first tokens, before anything else is kept, and returns how many are kept: fewer than there are.
+	Reuse(ctx context.Context, ids []token.ID) (kept int, err error)
 	// Rows returns the most rows of a pass.
 	Rows() int
 }
@@ -45,7 +52,9 @@ type Sampler interface {
 // Settings say how a canvas is filled.
 type Settings struct {
 	Length int // places of the canvas
-	Block  int // places of a block; 0: Length. Blocks are filled one after the other
+	Block  int // places of a block; 0: Length, or Native. Blocks are filled one after the other
+	// Native is the tokens of a block of a model whose rows see the blocks before them and all of their own. Its blocks begin at the text's beginning; 0: all rows see each other.
+	Native int
 	Passes int // that all blocks take together, where the policy counts them; 0: Length
 	Policy string
 	Cache  string
@@ -58,6 +67,12 @@ type Settings struct {
 	Early string
 	Ends  func(token.ID) bool // reports whether a token ends the text; nil: none does
 
+	Filter Filter // of the policy learned; nil: the model has none
+	// Left fills the canvas from the left, by a [Follower]: a pass fixes a run of places from the first mask on, each behind the text before it.
+	Left bool
+	// Likely asks for what a [Judge] tells of each token.
+	Likely bool
+
 	Mask  token.ID
 	Shift bool // a row gives the token behind its own place
 }
@@ -67,9 +82,11 @@ type Place struct {
 	ID   token.ID // the mask, as long as it is one
 	P    float64  // the probability of ID, at temperature 1, in the pass that fixed it
 	Pass int      // that fixed it
+
+	Likely *Likely // what [Settings.Likely] asks for; nil: nothing
 }
 
-// Generator fills one canvas. It is for one goroutine.
+// Generator fills one canvas, or block after block behind the prompt. It is for one goroutine.
 type Generator struct {
 	s       Settings
 	board   Board
@@ -79,6 +96,12 @@ type Generator struct {
 	read    reader
 	ahead   ahead
 
+	readsTokens bool // proposals of the block's tokens are wanted
+	following   following
+	given       int   // places that Next gave
+	judging     Judge // nil: nothing is asked for
+	failed      error // by which judging did
+
 	prompt    []token.ID
 	canvas    []Place
 	masks     int
@@ -87,10 +110,13 @@ type Generator struct {
 	to        int // end of the places whose proposals a pass gives
 	view      View
 	decision  Decision
-	pass      int // that were run
-	step      int // by which random numbers are drawn: passes, but for those that FreeDave saves
-	rows      int // that have run
-	order     []int
+	pass      int    // that were run
+	step      int    // by which random numbers are drawn: passes, but for those that FreeDave saves
+	rows      int    // that have run
+	reused    int    // of the prompt, that earlier texts have left
+	uses      []use  // by place of the text: what the pass does with it
+	kept      []bool // by place of the text: the board has its row
+	order     []int  // places whose rows the pass runs, rising
 	branches  [][]Row
 	at        [][]int // by branch and place of the text: the row that gives its token, or -1
 	proposals []Proposal
@@ -110,63 +136,104 @@ func (s *Settings) Check() error {
 // open completes the generator's settings, checks them, and opens what they name.
 func (g *Generator) open() (err error) {
 	s := &g.s
+	if g.policy, err = OpenPolicy(s.Policy); err != nil {
+		return &SettingError{"policy", err}
+	}
 	if s.Block == 0 {
-		s.Block = s.Length
+		s.Block = cmp.Or(s.Native, s.Length)
+		if _, learns := g.policy.(*learned); learns && s.Filter != nil {
+			s.Block = min(s.Block, s.Filter.Block())
+		}
 	}
 	if s.Passes == 0 {
 		s.Passes = s.Length
 	}
+	if s.Native > 0 {
+		s.Policy = cmp.Or(s.Policy, "dynamic") // as SDAR is used
+	}
 	switch {
 	case s.Mask == token.None:
-		return errors.New("diffuse: the model names no mask token (tokenizer.ggml.mask_token_id), without which there is no canvas")
+		return s.fault("", "the model names no mask token (tokenizer.ggml.mask_token_id), without which there is no canvas")
 	case s.Length < 1 || s.Length > MostLength:
-		return fmt.Errorf("diffuse: a canvas of %d tokens; it must have 1 to %d", s.Length, MostLength)
-	case s.Block < 1 || s.Block > s.Length:
-		return fmt.Errorf("diffuse: blocks of %d tokens; they must have 1 to %d, the canvas", s.Block, s.Length)
+		return s.fault("length", "a canvas of %d tokens; it must have 1 to %d", s.Length, MostLength)
+	case s.Native == 0 && (s.Block < 1 || s.Block > s.Length):
+		return s.fault("block", "blocks of %d tokens; they must have 1 to %d, the canvas", s.Block, s.Length)
 	case s.Passes < 1 || s.Passes > s.Length:
-		return fmt.Errorf("diffuse: %d steps; there must be 1 to %d, the tokens of the canvas", s.Passes, s.Length)
+		return s.fault("steps", "%d steps; there must be 1 to %d, the tokens of the canvas", s.Passes, s.Length)
 	}
-	if g.policy, err = OpenPolicy(s.Policy); err != nil {
+	if g.cache, err = s.openKeys(); err != nil {
 		return err
 	}
-	if g.cache, err = openCache(s.Cache); err != nil {
+	if err = cmp.Or(s.draftable(g.policy, g.cache), s.followable(g.policy, g.cache), s.fits(g.policy, g.cache)); err != nil {
 		return err
 	}
-	if err = s.draftable(g.policy, g.cache); err != nil {
-		return err
-	}
+	_, g.readsTokens = g.policy.(*learned)
+	g.readsTokens = g.readsTokens || g.policy.Revises()
 	g.ahead, err = s.look(g.cache)
 	return err
 }
 
 // New returns a generator of a canvas behind a prompt. Errors are those of [Settings.Check].
 func New(prompt []token.ID, s Settings, b Board, sampler Sampler) (*Generator, error) {
-	g := &Generator{s: s, board: b, sampler: sampler, prompt: prompt, masks: s.Length}
+	g := &Generator{s: s, board: b, sampler: sampler, prompt: prompt}
 	if err := g.open(); err != nil {
 		return nil, err
 	}
-	g.canvas = slices.Repeat([]Place{{ID: s.Mask, Pass: -1}}, s.Length)
+	if err := g.lookUp(); err != nil {
+		return nil, err
+	}
+	g.masks = g.s.Places(len(prompt))
+	g.canvas = slices.Repeat([]Place{{ID: s.Mask, Pass: -1}}, g.masks)
 	if g.s.Ends == nil {
 		g.s.Ends = func(token.ID) bool { return false }
 	}
-	g.proposals, g.read = make([]Proposal, s.Length), readWith(sampler, s.Mask)
+	g.proposals, g.read, g.kept = make([]Proposal, g.masks), readWith(sampler, s.Mask), make([]bool, len(prompt)+g.masks)
 	return g, nil
 }
 
-// Done reports whether no mask is left.
-func (g *Generator) Done() bool { return g.masks == 0 }
+// Done reports whether no mask is left that a pass could fix.
+func (g *Generator) Done() bool { return g.masks == 0 || g.following.over }
 
 // Finished returns the places from the beginning that are tokens and stay so.
 func (g *Generator) Finished() []Place {
 	n := 0
-	for n < len(g.canvas) && g.canvas[n].ID != g.s.Mask && (n < g.first || !g.policy.Revises()) {
+	for n < min(len(g.canvas), g.s.Length) && g.canvas[n].ID != g.s.Mask && (n < g.first || !g.policy.Revises() || g.Done()) {
 		n++
 	}
 	return g.canvas[:n]
 }
 
-// Passes returns the passes that were run, and their rows.
-func (g *Generator) Passes() (passes, rows int) { return g.pass, g.rows }
+// Next returns the next place from the beginning that stays as it is, and runs the passes that it takes; more is false where the canvas has none. Errors are those of [Generator.Step].
+func (g *Generator) Next(ctx context.Context) (p Place, more bool, err error) {
+	if g.given == g.s.Length {
+		return p, false, nil // the rest of a block
+	}
+	return next(ctx, g, &g.given)
+}
+
+// filler is a [Generator] or a [Renoiser].
+type filler interface {
+	Done() bool
+	Finished() []Place
+	Step(ctx context.Context) error
+}
+
+// next returns the place behind those that were given, and counts it.
+func next(ctx context.Context, f filler, given *int) (p Place, more bool, err error) {
+	for len(f.Finished()) == *given {
+		if f.Done() {
+			return p, false, nil
+		}
+		if err := f.Step(ctx); err != nil {
+			return p, false, err
+		}
+	}
+	*given++
+	return f.Finished()[*given-1], true, nil
+}
+
+// Reused returns how many tokens of the prompt earlier texts have left.
+func (g *Generator) Reused() int { return g.reused }
 
 // Step runs a pass and fixes what the policy chooses. It does nothing where the canvas is full. Errors are the board's, the sampler's, and one that says that a policy fixed nothing.
 func (g *Generator) Step(ctx context.Context) error {
@@ -177,12 +244,18 @@ func (g *Generator) Step(ctx context.Context) error {
 	if entry {
 		g.enter()
 	}
-	if g.s.Drafts > 0 && !entry {
+	switch {
+	case g.s.Drafts > 0 && !entry:
 		return g.stepDrafts(ctx)
+	case len(g.decision.Try) > 0 && !entry:
+		return g.stepTrials(ctx)
 	}
 	g.to = g.readTo(entry)
-	clear, keep := g.cache.plan(g, entry)
-	if err := g.run(ctx, clear, keep, [][]Place{g.canvas}); err != nil {
+	if err := g.readPrompt(ctx, entry); err != nil {
+		return err
+	}
+	keep := g.arrange(entry)
+	if err := g.run(ctx, keep, [][]Place{g.canvas}); err != nil {
 		return err
 	}
 	if err := g.proposeAt(0, g.step, g.canvas, g.proposals); err != nil {
@@ -197,7 +270,7 @@ func (g *Generator) Step(ctx context.Context) error {
 	}
 	if g.known() {
 		g.finish()
-		return nil
+		return g.failed
 	}
 	err := g.decide()
 	if g.ahead.cut && err == nil {
@@ -219,7 +292,7 @@ func (g *Generator) left() (n int) {
 // enter begins the next block.
 func (g *Generator) enter() {
 	g.first = g.end
-	g.end = min(g.first+g.s.Block, len(g.canvas))
+	g.end = g.blockEnd()
 	g.to = g.end
 	g.begin()
 }
@@ -228,32 +301,53 @@ func (g *Generator) enter() {
 func (g *Generator) begin() {
 	g.view = View{
 		First: g.first, End: g.end, Proposals: g.proposals, Canvas: g.canvas, Mask: g.s.Mask,
-		Passes: g.end*g.s.Passes/len(g.canvas) - g.first*g.s.Passes/len(g.canvas), Number: func(place int) float64 { return g.sampler.Number(place, g.step) },
+		Passes: g.end*g.s.Passes/g.s.Length - g.first*g.s.Passes/g.s.Length, Number: func(place int) float64 { return g.sampler.Number(place, g.step) },
 	}
 	g.view.Passes = max(1, g.view.Passes)
+	if _, explores := g.policy.(explorer); explores {
+		g.view.End = len(g.canvas)
+	}
 	g.policy.Begin(&g.view)
 }
 
-// run runs the places of the text in g.order for each of some canvases.
-func (g *Generator) run(ctx context.Context, clear bool, keep int, canvases [][]Place) error {
-	if clear {
-		if err := g.board.Clear(); err != nil {
-			return err
-		}
+// run runs the places of the text in g.order for each of some canvases. It drops rows that were kept and are not to be seen before, and keeps those of its first canvas before the place keep.
+func (g *Generator) run(ctx context.Context, keep int, canvases [][]Place) error {
+	gone := func(place int) bool { return place >= len(g.uses) || g.uses[place] != seen }
+	if err := g.forget(gone); err != nil {
+		return err
 	}
 	g.branches, g.at = g.branches[:0], g.at[:0]
 	for _, canvas := range canvases {
 		rows, at := g.rowsOf(canvas)
 		g.branches, g.at, g.rows = append(g.branches, rows), append(g.at, at), g.rows+len(rows)
 	}
-	return g.board.Pass(ctx, g.branches, keep)
+	n := 0
+	for n < len(g.order) && g.order[n] < keep {
+		g.kept[g.order[n]] = true
+		n++
+	}
+	return g.board.Pass(ctx, g.branches, n)
+}
+
+// forget drops the kept rows of some places.
+func (g *Generator) forget(gone func(place int) bool) error {
+	any := false
+	for place, kept := range g.kept {
+		if kept && gone(place) {
+			g.kept[place], any = false, true
+		}
+	}
+	if !any {
+		return nil
+	}
+	return g.board.Drop(gone)
 }
 
 // rowsOf returns the rows of a canvas, and by place of the text the row that gives the token there, or -1.
 func (g *Generator) rowsOf(canvas []Place) (rows []Row, at []int) {
 	at = slices.Repeat([]int{-1}, len(g.prompt)+len(canvas))
 	for i, place := range g.order {
-		row := Row{Place: place, ID: g.idAt(canvas, place)}
+		row := Row{Place: place, ID: g.idAt(canvas, place), Block: g.blockOf(place)}
 		for _, gives := range g.gives(place) {
 			if to := gives - len(g.prompt); to >= 0 && to < len(canvas) && g.reads(canvas, to) {
 				row.Want, at[gives] = true, i
@@ -283,9 +377,14 @@ func (g *Generator) gives(place int) []int {
 	return []int{place + 1}
 }
 
-// reads reports whether the proposal of a place of a canvas is read: of a mask, and of the block's other places where the policy revises them.
+// reads reports whether the proposal of a place of a canvas is read: of a mask that runs, and of the block's other places where the policy revises them.
 func (g *Generator) reads(canvas []Place, place int) bool {
-	return place >= g.first && place < g.to && (canvas[place].ID == g.s.Mask || g.policy.Revises())
+	return place >= g.first && place < g.to && g.runs(place) && (canvas[place].ID == g.s.Mask || g.readsTokens)
+}
+
+// runs reports whether the pass runs a place of the canvas.
+func (g *Generator) runs(place int) bool {
+	return g.uses[len(g.prompt)+place] == run
 }
 
 // proposeAt reads what a branch gave, with the random numbers of a step.
@@ -300,22 +399,25 @@ func (g *Generator) proposeAt(branch, step int, canvas []Place, to []Proposal) e
 		if err != nil {
 			return err
 		}
-		to[place] = p
+		if to[place] = p; g.s.Drafts > 0 {
+			g.judge(place, &to[place]) // the pass that fixes it may have other logits
+		}
 	}
-	return nil
+	return g.failed
 }
 
 // decide lets the policy choose, and writes what it chose.
 func (g *Generator) decide() error {
 	v, d := &g.view, &g.decision
-	v.Masked = v.places(v.Masked[:0], true)
-	d.Fix, d.Mask = d.Fix[:0], d.Mask[:0]
+	v.Masked = slices.DeleteFunc(v.places(v.Masked[:0], true), func(at int) bool { return !g.runs(at) })
+	d.Fix, d.Mask, d.Try = d.Fix[:0], d.Mask[:0], nil
+	v.Branches = g.board.Rows() / max(1, len(g.order))
 	g.policy.Choose(d, v)
 	for _, at := range d.Mask {
 		g.unfix(at)
 	}
-	for _, at := range d.Fix {
-		g.fix(at, &g.proposals[at])
+	if err := g.fixChosen(d.Fix); err != nil {
+		return err
 	}
 	v.Pass++
 	g.pass++
@@ -329,11 +431,23 @@ func (g *Generator) decide() error {
 // mostPasses bounds the passes of a block.
 func mostPasses(v *View) int { return 4*(v.End-v.First) + v.Passes }
 
+// fixChosen fixes the places that the policy chose, or those of them that a follower can draw.
+func (g *Generator) fixChosen(chosen []int) error {
+	if g.following.text != nil {
+		return cmp.Or(g.fixLeft(chosen), g.failed)
+	}
+	for _, at := range chosen {
+		g.fix(at, &g.proposals[at])
+	}
+	return g.failed
+}
+
 func (g *Generator) fix(at int, p *Proposal) {
+	g.judge(at, p)
 	if g.canvas[at].ID == g.s.Mask {
 		g.masks--
 	}
-	g.canvas[at] = Place{ID: p.ID, P: p.P, Pass: g.pass}
+	g.canvas[at] = Place{ID: p.ID, P: p.P, Pass: g.pass, Likely: p.Likely}
 }
 
 func (g *Generator) unfix(at int) {

@@ -77,10 +77,12 @@ func (m *toy) Logits(branch, i int) []float32 {
 	return logits
 }
 
-func (m *toy) Clear() error {
-	m.kept = nil
+func (m *toy) Drop(gone func(place int) bool) error {
+	m.kept = slices.DeleteFunc(m.kept, func(r Row) bool { return gone(r.Place) })
 	return nil
 }
+
+func (m *toy) Reuse(context.Context, []token.ID) (int, error) { return 0, nil }
 
 func (m *toy) Rows() int { return 1 << 10 }
 
@@ -195,34 +197,6 @@ func TestToy(t *testing.T) {
 	}
 }
 
-// TestCaches counts the rows of passes over two blocks of four, and expects the order of the plain run.
-func TestCaches(t *testing.T) {
-	for _, c := range []struct {
-		cache string
-		s     Settings
-		rows  int
-		runs  []int
-	}{
-		{cache: "none", s: Settings{Block: 4, Policy: "threshold"}, rows: 112},
-		{cache: "prefix", s: Settings{Block: 4, Policy: "threshold"}, rows: 60},
-		{cache: "dual", s: Settings{Block: 4, Policy: "threshold"}, rows: 52},
-		{cache: "delayed:4", s: Settings{Policy: "static"}, rows: 70, runs: []int{16, 16, 7, 6, 16, 4, 3, 2}},
-		{cache: "delayed:1", s: Settings{Policy: "static"}, rows: 128},
-	} {
-		t.Run(c.cache, func(t *testing.T) {
-			m := &toy{}
-			c.s.Cache = c.cache
-			_, g := trace(t, m, c.s)
-			if _, rows := g.Passes(); rows != c.rows || c.runs != nil && !slices.Equal(m.runs, c.runs) {
-				t.Errorf("%d rows, %v; want %d, %v", rows, m.runs, c.rows, c.runs)
-			}
-			if !right(g) {
-				t.Error("place 5 is wrong")
-			}
-		})
-	}
-}
-
 // TestCreditNumbers: the worked confidences of the first pass, and what is left of a credit.
 func TestCreditNumbers(t *testing.T) {
 	p := &credit{p: 0.9, alpha: 0.7, beta: 0.8, gamma: 0.2}
@@ -269,13 +243,28 @@ func TestRefused(t *testing.T) {
 		{"policy threshold: option \"q\" is not known", func(s *Settings) { s.Policy = "threshold:q=1" }},
 		{"policy threshold: option \"p\" is no name=value", func(s *Settings) { s.Policy = "threshold:p" }},
 		{`cache "tripel" is not known`, func(s *Settings) { s.Cache = "tripel" }},
-		{"cache delayed:0; N must be", func(s *Settings) { s.Cache = "delayed:0" }},
+		{`cache delayed: the number N is "0"; it must be a whole number of passes from 1 to 65536; its options are: N`, func(s *Settings) { s.Cache = "delayed:0" }},
 		{"65 drafts of a canvas", func(s *Settings) { s.Drafts = 65 }},
 		{"drafts of a canvas (FreeDave) verify the policy static", func(s *Settings) { s.Drafts = 2 }},
-		{"with a delayed cache", func(s *Settings) { s.Drafts, s.Policy, s.Cache = 2, "static", "delayed" }},
+		{"with the cache delayed, which changes", func(s *Settings) { s.Drafts, s.Policy, s.Cache = 2, "static", "delayed" }},
 		{`early "soon" is not known`, func(s *Settings) { s.Early = "soon" }},
 		{`blocks "adaptive:2"`, func(s *Settings) { s.Blocks = "adaptive:2" }},
 		{"no token of a line's end", func(s *Settings) { s.Blocks = "adaptive" }},
+		{`cache dual: option "x" is not known; its options are: none`, func(s *Settings) { s.Cache = "dual:x" }},
+		{`cache window: masks is "0"; it must be a whole number from 1 to 65536`, func(s *Settings) { s.Cache = "window:masks=0" }},
+		{"cache window: active is 9; it must be at most masks, 8", func(s *Settings) { s.Cache = "window:masks=8,active=9" }},
+		{`cache vicinity: option "all" is not known; its options are: before=16`, func(s *Settings) { s.Cache = "vicinity:all=1" }},
+		{`cache recap: more is "-1"`, func(s *Settings) { s.Cache = "recap:more=-1" }},
+		{"the cache recap groups the passes of the policy static", func(s *Settings) { s.Cache = "recap" }},
+		{"the policy learned goes by a filter (tensors diffusion.filter.N), and the model's file has none", func(s *Settings) { s.Policy = "learned" }},
+		{"blocks of 8 tokens; the model's filter", func(s *Settings) { s.Policy, s.Block, s.Filter = "learned", 8, linear{block: 4} }},
+		{"the policy learned with blocks", func(s *Settings) {
+			s.Policy, s.Blocks, s.Delimiters, s.Filter = "learned", "adaptive", []token.ID{1}, linear{block: 8}
+		}},
+		{"policy learned reads all places of a block, which the cache delayed does not run", func(s *Settings) { s.Policy, s.Cache, s.Filter = "learned", "delayed", linear{block: 8} }},
+		{"the policy ete reads all of the canvas, which the cache dual does not run", func(s *Settings) { s.Policy, s.Cache = "ete", "dual" }},
+		{"the policy ete with adaptive blocks or an early end", func(s *Settings) { s.Policy, s.Early = "ete", "end" }},
+		{"policy rcr reads all places of a block, which the cache window does not run", func(s *Settings) { s.Cache, s.Policy = "window", "rcr" }},
 		{"which the cache dual does not run", func(s *Settings) { s.Early, s.Cache = "prophet", "dual" }},
 	} {
 		s := usual
@@ -315,7 +304,7 @@ func TestRevisions(t *testing.T) {
 	} {
 		c.s.Policy = c.policy
 		steps, g := trace(t, &toy{}, c.s)
-		if passes, _ := g.Passes(); passes != c.passes || g.masks != 0 {
+		if passes := g.pass; passes != c.passes || g.masks != 0 || len(g.Finished()) != 8 {
 			t.Errorf("%s, %+v: %d passes, want %d: %s", c.policy, c.s, passes, c.passes, steps)
 		}
 	}
@@ -384,7 +373,7 @@ func TestCut(t *testing.T) {
 func TestFreeDave(t *testing.T) {
 	m := &toy{}
 	steps, g := trace(t, m, Settings{Policy: "static", Drafts: 4})
-	if passes, _ := g.Passes(); passes != 4 || m.canvas != 11 || !right(g) {
+	if passes := g.pass; passes != 4 || m.canvas != 11 || !right(g) {
 		t.Errorf("%d passes of %d canvases, %s", passes, m.canvas, steps)
 	}
 }
@@ -406,7 +395,7 @@ func TestFreeDaveExact(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				passes, _ := g.Passes()
+				passes := g.pass
 				return g.canvas, passes
 			}
 			want, all := fill(0)
@@ -464,10 +453,12 @@ func (m *random) Logits(branch, i int) []float32 {
 	return logits
 }
 
-func (m *random) Clear() error {
-	m.kept = nil
+func (m *random) Drop(gone func(place int) bool) error {
+	m.kept = slices.DeleteFunc(m.kept, func(r Row) bool { return gone(r.Place) })
 	return nil
 }
+
+func (m *random) Reuse(context.Context, []token.ID) (int, error) { return 0, nil }
 
 func (m *random) Rows() int { return 40 }
 

@@ -2,8 +2,6 @@ package diffuse
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 )
 
@@ -15,16 +13,17 @@ func (s *Settings) draftable(p Policy, c cache) error {
 	_, counts := p.(*static)
 	switch {
 	case s.Drafts < 0 || s.Drafts > mostDrafts:
-		return fmt.Errorf("diffuse: %d drafts of a canvas; there may be 0 (off) to %d", s.Drafts, mostDrafts)
+		return s.fault("drafts", "%d drafts of a canvas; there may be 0 (off) to %d", s.Drafts, mostDrafts)
 	case s.Drafts == 0:
 		return nil
 	case !counts || s.Passes != s.Length:
-		return errors.New("diffuse: drafts of a canvas (FreeDave) verify the policy static with a step for each token; choose it and as many steps, or no drafts")
+		return s.fault("drafts", "drafts of a canvas (FreeDave) verify the policy static with a step for each token; choose it and as many steps, or no drafts")
 	}
-	if _, keeps := c.(*delayed); keeps {
-		return errors.New("diffuse: drafts of a canvas (FreeDave) with a delayed cache, which changes from step to step; choose none, prefix or dual")
+	switch c.(type) {
+	case plain, prefix, dual, *blockKeys:
+		return nil
 	}
-	return nil
+	return s.fault("drafts", "drafts of a canvas (FreeDave) with the cache %s, which changes from step to step; choose none, prefix or dual", s.Cache)
 }
 
 // stepDrafts is FreeDave (Wu et al. 2025): what is known of the canvas, as it is, drafts the states of the next static steps, a pass runs the canvas in all of these, and the
@@ -33,14 +32,14 @@ func (s *Settings) draftable(p Policy, c cache) error {
 func (g *Generator) stepDrafts(ctx context.Context) error {
 	left := g.left()
 	g.to = g.end
-	g.cache.plan(g, false)
+	g.arrange(false)
 	k := min(g.s.Drafts, left, max(1, g.board.Rows()/len(g.order)))
 	if left == 1 {
 		g.take(g.draft(g.canvas, g.proposals, 1)[0], 1)
 		return nil
 	}
 	drafts := g.draft(g.canvas, g.proposals, k)
-	if err := g.run(ctx, false, 0, drafts); err != nil {
+	if err := g.run(ctx, 0, drafts); err != nil {
 		return err
 	}
 	g.pass++
@@ -66,7 +65,7 @@ func (g *Generator) draft(canvas []Place, by []Proposal, n int) (drafts [][]Plac
 	for range n {
 		next := slices.Clone(canvas)
 		if at := g.surest(canvas, by); at >= 0 {
-			next[at] = Place{ID: by[at].ID, P: by[at].P, Pass: g.pass}
+			next[at] = Place{ID: by[at].ID, P: by[at].P, Pass: g.pass, Likely: by[at].Likely}
 		}
 		drafts, canvas = append(drafts, next), next
 	}
@@ -91,7 +90,7 @@ func (g *Generator) follows(canvas []Place, by []Proposal, drafts [][]Place) boo
 		return false
 	}
 	for _, d := range drafts {
-		d[at].P = by[at].P
+		d[at].P, d[at].Likely = by[at].P, by[at].Likely
 	}
 	return true
 }

@@ -1,12 +1,13 @@
 package diffuse
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"grove/internal/near"
+	"grove/internal/options"
 	"grove/text/token"
 )
 
@@ -17,15 +18,17 @@ type View struct {
 	Passes     int // that the block is to take, for policies that count them
 	Mask       token.ID
 	Canvas     []Place
-	Masked     []int                   // places of the block that are masks, rising
+	Masked     []int                   // places of the block that are masks and run, rising
 	Proposals  []Proposal              // by place: of masks, and of the block's other places where the policy revises them
+	Branches   int                     // of the canvas that a pass has room for
 	Number     func(place int) float64 // a random number above 0 and below 1 of this pass
 }
 
 // Decision is the choice of a policy.
 type Decision struct {
-	Fix  []int // masks, or tokens that are replaced, which become what is proposed
-	Mask []int // tokens that become masks again
+	Fix  []int   // masks, or tokens that are replaced, which become what is proposed
+	Mask []int   // tokens that become masks again
+	Try  []Trial // of a place that is fixed by none of these: the next pass tries them, and one of them is fixed
 }
 
 // Policy chooses the places that a pass fixes. It has the state of one canvas, and is for one goroutine.
@@ -40,10 +43,10 @@ type Policy interface {
 
 // Info describes a policy.
 type Info struct {
-	Name    string                  `json:"name"`
-	Paper   string                  `json:"paper"`
-	Options string                  `json:"options"` // name=default, with commas between
-	Open    func(o *Options) Policy `json:"-"`
+	Name    string                          `json:"name"`
+	Paper   string                          `json:"paper"`
+	Options string                          `json:"options"` // name=default, with commas between
+	Open    func(o *options.Options) Policy `json:"-"`
 }
 
 // stateless is what policies without a state have in common: they begin nothing and revise nothing.
@@ -78,7 +81,7 @@ const Usual = "threshold"
 
 // OpenPolicy makes the policy that a text names: a name and options, as in "threshold:p=0.9", with commas between them; "" is [Usual].
 func OpenPolicy(text string) (Policy, error) {
-	name, options, _ := strings.Cut(text, ":")
+	name, text, _ := strings.Cut(text, ":")
 	if name == "" {
 		name = Usual
 	}
@@ -88,75 +91,33 @@ func OpenPolicy(text string) (Policy, error) {
 		if i.Name != name {
 			continue
 		}
-		o := &Options{policy: i, given: map[string]string{}}
-		if err := o.parse(options); err != nil {
-			return nil, err
-		}
+		o := options.Parse(text, ",")
 		p := i.Open(o)
-		for left := range o.given {
-			o.fail("option %q is not known", left)
+		if err := o.Err(); err != nil {
+			return nil, fmt.Errorf("diffuse: policy %s: %w; its options are: %s", name, err, cmp.Or(i.Options, "none"))
 		}
-		return p, o.err
+		return p, nil
 	}
 	return nil, fmt.Errorf("diffuse: policy %.40q is not known; these are: %s%s", name, strings.Join(names, ", "), near.Hint(name, names))
 }
 
-// Options are the settings of a policy. The first error stays.
-type Options struct {
-	policy Info
-	given  map[string]string
-	err    error
-}
-
-func (o *Options) parse(text string) error {
-	for part := range strings.SplitSeq(text, ",") {
-		if part == "" {
-			continue
-		}
-		name, value, ok := strings.Cut(part, "=")
-		if !ok || o.given[name] != "" {
-			o.fail("option %.40q is no name=value that is given once", part)
-		}
-		o.given[name] = value
+// fits returns an error where a policy does not go with a cache, and gives the filter to the policy that goes by it.
+func (s *Settings) fits(p Policy, c cache) error {
+	_, counts := p.(*static)
+	_, groups := c.(*recap)
+	_, explores := p.(explorer)
+	l, learns := p.(*learned)
+	switch {
+	case groups && !counts:
+		return s.fault("cache", "the cache %s groups the passes of the policy static; choose this, or another cache", s.Cache)
+	case (learns || p.Revises()) && c.reach() == runsSome:
+		return s.fault("cache", "policy %s reads all places of a block, which the cache %s does not run; choose none, prefix, dual or vicinity", s.Policy, s.Cache)
+	case explores:
+		return s.explorable(c)
+	case learns:
+		return l.take(s)
 	}
-	return o.err
-}
-
-func (o *Options) fail(format string, args ...any) {
-	if o.err == nil {
-		options := o.policy.Options
-		if options == "" {
-			options = "none"
-		}
-		o.err = fmt.Errorf("diffuse: policy %s: %s; its options are: %s", o.policy.Name, fmt.Sprintf(format, args...), options)
-	}
-}
-
-// number takes a number from least to most out of the options, or its usual value.
-func (o *Options) number(name string, usual, least, most float64) float64 {
-	text, ok := o.given[name]
-	if delete(o.given, name); !ok {
-		return usual
-	}
-	x, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(x >= least && x <= most) {
-		o.fail("%s is %.40q; it must be a number from %g to %g", name, text, least, most)
-		return usual
-	}
-	return x
-}
-
-// word takes one of some words out of the options, or the first of them.
-func (o *Options) word(name string, words ...string) string {
-	text, ok := o.given[name]
-	if delete(o.given, name); !ok {
-		return words[0]
-	}
-	if !slices.Contains(words, text) {
-		o.fail("%s is %.40q; it must be one of %s", name, text, strings.Join(words, ", "))
-		return words[0]
-	}
-	return text
+	return nil
 }
 
 // best returns the n masks of the highest scores, of equal ones the first.

@@ -9,10 +9,12 @@ import (
 type Proposal struct {
 	ID      token.ID
 	P       float64   // the probability of ID at temperature 1
+	Top     float64   // that of the likeliest token
 	Second  float64   // that of the likeliest other token
 	Gap     float64   // between the logits of the two likeliest tokens
 	Entropy float64   // of the distribution, in nats
 	Logits  []float32 // the pass's, valid while the policy chooses
+	Likely  *Likely   // what is told of ID; nil: nothing, or not yet
 }
 
 // reader reads the proposal of a place from the logits of a pass.
@@ -59,7 +61,7 @@ func (p *Proposal) read(logits []float32) {
 		weighed += e * d
 	}
 	p.ID, p.Logits = token.ID(first), logits
-	p.P, p.Entropy = 1/sum, kernel.Log64(sum)-weighed/sum
+	p.P, p.Top, p.Entropy = 1/sum, 1/sum, kernel.Log64(sum)-weighed/sum
 	if second >= 0 {
 		p.Gap = top - float64(logits[second])
 		p.Second = kernel.Exp64(-min(p.Gap, 700)) / sum

@@ -1,26 +1,21 @@
 package diffuse
 
+import "grove/internal/options"
+
 func init() {
 	register(Info{
 		Name: "threshold", Paper: "Fast-dLLM, Wu et al. 2025: all places that are sure enough", Options: "p=0.9",
-		Open: func(o *Options) Policy {
-			p := o.number("p", 0.9, 0, 2)
+		Open: func(o *options.Options) Policy {
+			p := o.Float("p", 0.9, 0, 2)
 			return chooser{choose: func(d *Decision, v *View) {
 				fixAll(d, v, v.confidence, func(at int) bool { return v.Proposals[at].P >= p })
 			}}
 		},
 	})
 	register(Info{
-		Name: "factor", Paper: "Fast-dLLM, Wu et al. 2025: the most places n of which the least sure is above 1 - f/(n+1)", Options: "f=1",
-		Open: func(o *Options) Policy {
-			f := o.number("f", 1, 0, 1e6)
-			return chooser{choose: func(d *Decision, v *View) { d.Fix = append(d.Fix, factor(v, f)...) }}
-		},
-	})
-	register(Info{
 		Name: "entropy", Paper: "dParallel, Chen et al. 2025: all places of low entropy", Options: "h=0.5",
-		Open: func(o *Options) Policy {
-			h := o.number("h", 0.5, 0, 100)
+		Open: func(o *options.Options) Policy {
+			h := o.Float("h", 0.5, 0, 100)
 			return chooser{choose: func(d *Decision, v *View) {
 				fixAll(d, v, scoreOf("entropy", v), func(at int) bool { return v.Proposals[at].Entropy <= h })
 			}}
@@ -28,39 +23,29 @@ func init() {
 	})
 	register(Info{
 		Name: "entropy-sum", Paper: "SDAR, Cheng et al. 2025: the places of the lowest entropies, up to a sum", Options: "bound=0.35",
-		Open: func(o *Options) Policy {
-			bound := o.number("bound", 0.35, 0, 1e6)
+		Open: func(o *options.Options) Policy {
+			bound := o.Float("bound", 0.35, 0, 1e6)
 			return chooser{choose: func(d *Decision, v *View) { d.Fix = append(d.Fix, entropySum(v, bound)...) }}
 		},
 	})
 	register(Info{
 		Name: "dynamic", Paper: "SDAR, Cheng et al. 2025: all places above a probability, or as many as are due", Options: "p=0.85",
-		Open: func(o *Options) Policy { return &dynamic{p: o.number("p", 0.85, 0, 1)} },
+		Open: func(o *options.Options) Policy { return &dynamic{p: o.Float("p", 0.85, 0, 1)} },
 	})
 	register(Info{
 		Name: "local-leap", Paper: "LocalLeap, Kong et al. 2025: near a sure place less sure ones too", Options: "p=0.9, near=0.75, radius=4",
-		Open: func(o *Options) Policy {
-			l := leap{p: o.number("p", 0.9, 0, 1), near: o.number("near", 0.75, 0, 1), radius: int(o.number("radius", 4, 0, 1024))}
+		Open: func(o *options.Options) Policy {
+			l := leap{p: o.Float("p", 0.9, 0, 1), near: o.Float("near", 0.75, 0, 1), radius: o.Int("radius", 4, 0, 1024)}
 			return chooser{choose: l.choose}
 		},
 	})
 	register(Info{
 		Name: "hierarchical", Paper: "dInfer, Ma et al. 2025: the surest place of each run of masks", Options: "low=0.4, high=0.9",
-		Open: func(o *Options) Policy {
-			low, high := o.number("low", 0.4, 0, 1), o.number("high", 0.9, 0, 2)
+		Open: func(o *options.Options) Policy {
+			low, high := o.Float("low", 0.4, 0, 1), o.Float("high", 0.9, 0, 2)
 			return chooser{choose: func(d *Decision, v *View) { hierarchical(d, v, low, high) }}
 		},
 	})
-}
-
-// factor returns the largest number of the surest places, n, of which the least sure has (n+1)(1-P) < f; one at least.
-func factor(v *View, f float64) []int {
-	ranked := best(v, len(v.Masked), v.confidence)
-	n := len(ranked)
-	for n > 1 && !(float64(n+1)*(1-v.Proposals[ranked[n-1]].P) < f) {
-		n--
-	}
-	return ranked[:min(n, max(1, n))]
 }
 
 // entropySum returns the places of the lowest entropies whose sum is below a bound, one at least.

@@ -10,6 +10,7 @@ import (
 	"grove/diffuse"
 	"grove/engine/step"
 	"grove/forest"
+	"grove/text/token"
 )
 
 // Board runs the passes of a canvas of masked diffusion, as a text of its own: it is a [diffuse.Board]. Its passes share steps with all other work. Rows live for a
@@ -20,25 +21,40 @@ type Board struct {
 	branches [][]diffuse.Row
 	keep     int
 	tokens   int             // that the text may have
+	named    bool            // what is kept serves other texts
 	first    []int           // by branch: of its rows in the pass
 	results  []output.Result // of the last pass
 	store    output.Arena
+	kept     []int // places of the rows that are kept, by index
+	read     boardText
 }
 
-// OpenBoard opens the board of a text of so many tokens at most. Errors: a model that is none of masked diffusion, [ErrContext] with both numbers, [ErrBusy].
-func (e *Engine) OpenBoard(tokens int) (*Board, error) {
-	info := e.steps.Model.Info()
+// OpenBoard opens the board of a canvas behind a prompt of so many tokens, by settings that were checked. Errors: a model that is none of masked diffusion, [ErrContext] with
+// both numbers, [ErrBusy].
+func (e *Engine) OpenBoard(s *diffuse.Settings, prompt int, t Terms) (*Board, error) {
+	info, tokens := e.steps.Model.Info(), prompt+s.Places(prompt)
+	if err := e.Closed(); err != nil {
+		return nil, err
+	}
 	switch {
+	case t.Priority < MinPriority || t.Priority > MaxPriority:
+		return nil, fmt.Errorf("engine: priority is %d; it must be from %d to %d", t.Priority, MinPriority, MaxPriority)
 	case info.Diffusion == nil:
-		return nil, fmt.Errorf("engine: %s is no model of masked diffusion", info.Arch)
+		return nil, fmt.Errorf("engine: %s is no diffusion model", info.Arch)
 	case tokens > e.Context():
 		return nil, fmt.Errorf("engine: a prompt and a canvas of %d tokens: %w of %d tokens", tokens, ErrContext, e.Context())
 	}
-	b := &Board{e: e, tokens: tokens}
+	b := &Board{e: e, tokens: tokens, named: s.Native > 0 && forest.SlotsPerPage%s.Block == 0 && !t.Private}
 	if err := e.steps.Open(&b.trunk, e.steps.MaxOpen); err != nil {
 		return nil, err
 	}
-	b.trunk.Pinned, b.trunk.Terms.Salt = true, rand.Text() // keys of rows that saw later rows serve no other text
+	b.trunk.Pinned, b.trunk.Terms = true, t
+	switch {
+	case b.named:
+		b.trunk.Terms.Salt = fmt.Sprintf("%s %d %s", e.secret, s.Block, t.Salt) // keys of rows that saw their block serve no text whose rows see the rows before alone
+	case info.Diffusion.Renoise == nil || t.Private:
+		b.trunk.Terms.Salt = rand.Text() // keys of rows that saw later rows serve no other text
+	}
 	return b, nil
 }
 
@@ -58,37 +74,80 @@ func (b *Board) Pass(ctx context.Context, branches [][]diffuse.Row, keep int) er
 	return b.trunk.Do(ctx, b)
 }
 
+// Reuse implements [diffuse.Board].
+func (b *Board) Reuse(ctx context.Context, ids []token.ID) (kept int, err error) {
+	if !b.named {
+		return 0, nil
+	}
+	err = b.trunk.Do(ctx, &reuse{b, ids, &kept})
+	for place := range kept {
+		b.kept = append(b.kept, place)
+	}
+	b.read.reused += kept
+	return kept, err
+}
+
+// reuse is the job that takes over the pages that the cache has of a board's text. It runs no rows.
+type reuse struct {
+	b    *Board
+	ids  []token.ID
+	kept *int
+}
+
+// Need implements [step.Job].
+func (j *reuse) Need() (n step.Need, err error) {
+	*j.kept, err = j.b.e.steps.Cache.Reuse(j.b.trunk.Seq, j.ids)
+	return n, err
+}
+
+// Place implements [step.Job].
+func (*reuse) Place(*step.Step) error { return nil }
+
+// Take implements [step.Job].
+func (*reuse) Take(*step.Step) (bool, error) { return true, nil }
+
 // Logits implements [diffuse.Board].
 func (b *Board) Logits(branch, i int) []float32 { return b.results[b.first[branch]+i].Logits }
 
-// Clear implements [diffuse.Board].
-func (b *Board) Clear() error {
+// Drop implements [diffuse.Board].
+func (b *Board) Drop(gone func(place int) bool) error {
 	b.e.steps.Lock()
 	defer b.e.steps.Unlock()
 	if b.trunk.Seq < 0 {
 		return nil
 	}
-	_, err := b.e.steps.Cache.Rewind(b.trunk.Seq, 0)
-	return err
+	var stay []int32 // indices of the trunk
+	places := b.kept[:0]
+	for at, place := range b.kept {
+		if !gone(place) {
+			stay, places = append(stay, int32(at)), append(places, place)
+		}
+	}
+	b.kept = places
+	return b.e.steps.Cache.Retain(b.trunk.Seq, stay)
 }
 
 // Need implements [step.Job].
 func (b *Board) Need() (step.Need, error) {
-	n := step.Need{PageTokens: b.tokens, WindowTokens: b.tokens}
+	n := step.Need{PageTokens: b.tokens}
 	for _, rows := range b.branches {
 		n.Rows += len(rows)
 	}
+	n.WindowTokens = b.window(b.keep)
 	return n, nil
 }
 
 // Place implements [step.Job].
 func (b *Board) Place(st *step.Step) error {
 	b.first = b.first[:0]
-	placed, kept := 0, b.trunk.Len()
-	for n, rows := range b.branches {
+	placed, kept, block := 0, b.trunk.Len(), 0
+	for _, rows := range b.branches {
 		b.first = append(b.first, placed)
 		for i, r := range rows {
-			row := forest.Row{ID: r.ID, Parent: forest.Trunk, Block: 1 + n, Shift: r.Place - (kept + i), Want: forest.Want{Logits: r.Want}}
+			if i == 0 || r.Block != rows[i-1].Block {
+				block++
+			}
+			row := forest.Row{ID: r.ID, Parent: forest.Trunk, Block: block, Named: b.named, Shift: r.Place - (kept + i), Prior: r.Prior, Want: forest.Want{Logits: r.Want}}
 			if i > 0 {
 				row.Parent = st.Placed(placed - 1).Node
 			}
@@ -119,6 +178,9 @@ func (b *Board) Take(st *step.Step) (done bool, err error) {
 	cache := b.e.steps.Cache
 	if b.keep > 0 {
 		err = cache.Commit(b.trunk.Seq, st.Placed(b.keep-1).Node)
+		for _, r := range b.branches[0][:b.keep] {
+			b.kept = append(b.kept, r.Place)
+		}
 	}
 	return true, errors.Join(err, cache.Drop(b.trunk.Seq, forest.Trunk))
 }

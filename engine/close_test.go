@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"grove/diffuse"
 	"grove/engine"
 	"grove/engine/reading"
 	"grove/method"
@@ -40,7 +41,8 @@ func TestClose(t *testing.T) {
 	_, fork := ready.Fork(1)
 	_, logits := ready.Logits(t.Context())
 	_, open := e.NewSequence(engine.Answer{})
-	_, canvas := ready.Canvas(t.Context())
+	s := diffuse.Settings{Length: 1}
+	_, canvas := e.OpenBoard(&s, 1, engine.Terms{})
 	_, _, probe := e.Probe(t.Context(), engine.Probe{Rows: 1}, 1)
 	states := e.States(t.Context(), text(3), reading.Reading{}, func([]float32) error { return nil })
 	for i, err := range []error{

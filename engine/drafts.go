@@ -20,6 +20,9 @@ import (
 // Drafting is a set of methods opened for an engine.
 type Drafting = drafting.Methods
 
+// Recorded is an answer on record.
+type Recorded = drafting.Recorded
+
 // SpecStats has the counts and times of a sequence's drafting.
 type SpecStats = plan.Stats
 
@@ -81,8 +84,8 @@ func (e *Engine) vocabularyPath(draft *Engine) (string, error) {
 }
 
 // Replay follows an answer on record as if the model had given it; see [drafting.Methods.Replay].
-func (e *Engine) Replay(ctx context.Context, d *Drafting, c *Cost, prompt, output, prediction []token.ID) (st SpecStats, plain time.Duration, err error) {
-	return d.Replay(ctx, c, e.steps.Experts, e.vocab, prompt, output, prediction)
+func (e *Engine) Replay(ctx context.Context, d *Drafting, c *Cost, r Recorded) (st SpecStats, plain time.Duration, err error) {
+	return d.Replay(ctx, c, e.steps.Experts, e.vocab, r)
 }
 
 // SetDrafting makes the sequence draft by d from now on. It is called behind SetTerms and before the first Next. prediction is what the

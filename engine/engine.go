@@ -2,12 +2,13 @@
 // and commit. Each step is one forward pass over a forest; plain decoding is a forest of single rows.
 //
 // All work that runs rows is a job: a prompt (prefill.go), a round of drafts (round.go), rows for a drafter
-// (grow.go), a text's states or logits (states.go), a canvas (canvas.go), a probe (probe.go). Callers queue (package
+// (grow.go), a text's states or logits (states.go), a canvas (board.go), a probe (probe.go). Callers queue (package
 // queue); one of them leads and makes a step of what all want (package step).
 package engine
 
 import (
 	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -21,6 +22,7 @@ import (
 	"grove/internal/par"
 	"grove/kv"
 	"grove/model"
+	"grove/text/token"
 	"grove/weights/tensor"
 )
 
@@ -84,6 +86,7 @@ type Engine struct {
 	limits  memory.Limits
 	texts   atomic.Int32                 // that draft
 	own     atomic.Pointer[adapters.Set] // of texts that are no sequences
+	secret  string                       // in the salts of boards: no request can name it
 }
 
 // New makes an engine for an open model. Prompt and draft rows run on the pool's threads.
@@ -97,11 +100,11 @@ func New(m model.Model, pool *par.Pool, c Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{pool: pool, vocab: info.Vocabulary, limits: memory.Limits{Drafts: c.Drafts, Texts: c.Drafting, Bytes: c.DraftBytes}}
+	e := &Engine{pool: pool, secret: rand.Text(), vocab: info.Vocabulary, limits: memory.Limits{Drafts: c.Drafts, Texts: c.Drafting, Bytes: c.DraftBytes}}
 	e.steps.Init(step.Config{
-		Model: m, Cache: cache, Exec: compute.NewExec(cache, pool, info.Width, c.Chunk),
+		Model: m, Cache: cache, Exec: compute.NewExec(cache, pool, info.Width, c.rows(info)),
 		Experts: plan.Mixture{Layers: info.Mixtures, Experts: info.Experts, ExpertsPerToken: info.ExpertsPerToken},
-		Chunk:   c.Chunk, Seqs: c.Seqs, MaxOpen: c.Seqs + c.Queue,
+		Chunk:   c.Chunk, Seqs: c.Seqs, MaxOpen: c.Seqs + c.Queue, Mask: asks(info),
 	})
 	if err := e.openEncoder(c); err != nil {
 		return nil, err
@@ -133,16 +136,43 @@ func (c *Config) complete(info *model.Info) (kv.Config, error) {
 	}
 	c.Drafts, c.Drafting = min(cmp.Or(c.Drafts, plan.MaxDraft), plan.MaxDraft), min(cmp.Or(c.Drafting, c.Seqs), c.Seqs)
 	live := 0 // nodes that a round leaves until the next: its root, and drafts
-	if info.Encoder || info.Diffusion != nil {
+	switch d := info.Diffusion; {
+	case info.Whole():
 		c.Chunk = c.Context // a text is one step: its rows see each other
-	} else {
+	case d != nil && d.Renoise != nil:
+		c.Chunk = max(c.Chunk, d.Renoise.Canvas)
+	default:
 		live = c.Seqs + c.Drafting*c.Drafts
 	}
+	if d := info.Diffusion; d != nil && d.Block > 0 {
+		c.Chunk = max(c.Chunk, 2*d.Block+1) // a finished block and the next one, and the row before where it gives a token
+	}
 	c.Chunk = max(min(c.Chunk, c.Context), c.Seqs)
-	return kv.Config{
+	room := kv.Config{
 		Layers: info.Layers, Type: c.CacheType, Context: c.Context, Tokens: c.Tokens,
-		Seqs: c.Seqs, Scratch: c.Chunk + live, Records: 2*live + c.Seqs, Identity: info.Identity, Limit: c.Memory,
-	}, nil
+		Seqs: c.Seqs, Scratch: c.rows(info) + live, Records: 2*live + c.Seqs, Identity: info.Identity, Limit: c.Memory,
+	}
+	if asks(info) != nil {
+		room.Context++ // the mask behind the last token
+		room.Tokens = max(room.Tokens, room.Context)
+	}
+	return room, nil
+}
+
+// asks returns the mask of a model of blocks whose rows give the token of their own place: a row behind which the next token is wanted has a mask behind it. nil: rows give that.
+func asks(info *model.Info) *token.ID {
+	if d := info.Diffusion; d != nil && d.Block > 0 && !d.Shift && d.Mask != token.None {
+		return &d.Mask
+	}
+	return nil
+}
+
+// rows returns the most rows of a step, those of masks that ask included.
+func (c *Config) rows(info *model.Info) int {
+	if asks(info) != nil {
+		return 2 * c.Chunk
+	}
+	return c.Chunk
 }
 
 // Close ends all calls with [ErrClosed], within a layer's time, and returns when no step runs and none will: then the
@@ -159,7 +189,13 @@ func (e *Engine) Close() {
 func (e *Engine) Closed() error { return e.steps.Closed() }
 
 // Context returns the number of tokens that a sequence may have.
-func (e *Engine) Context() int { return e.steps.Cache.Config().Context }
+func (e *Engine) Context() int {
+	n := e.steps.Cache.Config().Context
+	if e.steps.Mask != nil {
+		n-- // for a mask that asks
+	}
+	return n
+}
 
 // Slots returns how many sequences may have rows in steps at a time, and how many may wait besides.
 func (e *Engine) Slots() (seqs, queue int) { return e.steps.Seqs, e.steps.MaxOpen - e.steps.Seqs }
@@ -183,10 +219,14 @@ func (e *Engine) CacheBytes() int {
 
 // checkNext returns an error where the model has no distribution of the next token alone.
 func (e *Engine) checkNext() error {
-	if info := e.steps.Model.Info(); info.Diffusion != nil {
-		return fmt.Errorf("engine: %s fills a canvas by masked diffusion: it has no logits of the next token alone", info.Arch)
+	info := e.steps.Model.Info()
+	switch d := info.Diffusion; {
+	case d == nil || d.Block > 0 && (d.Shift || d.Mask != token.None):
+		return nil // rows that see those before them alone: blocks of one token
+	case d.Block > 0:
+		return fmt.Errorf("engine: %s gives a token at its mask, and the file names no mask (tokenizer.ggml.mask_token_id)", info.Arch)
 	}
-	return nil
+	return fmt.Errorf("engine: %s fills a canvas by diffusion: it has no logits of the next token alone", info.Arch)
 }
 
 // CheckGenerates returns [ErrEncoder], with the architecture's name, where the model has no logits to draw from.
@@ -199,3 +239,7 @@ func (e *Engine) CheckGenerates() error {
 	}
 	return nil
 }
+
+// Accelerate gives a set of adapters a number for as long as the engine is open, by which rows of drafters have it ([forest.Row]). Rows of a text with adapters of its own have
+// those in its place.
+func (e *Engine) Accelerate(a *adapters.Set) int { return e.steps.Accelerate(a) }

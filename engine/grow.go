@@ -85,7 +85,7 @@ func (g *grow) Need() (step.Need, error) {
 		return step.Need{}, fmt.Errorf("engine: %w", method.ErrPreempted)
 	}
 	if g.s != nil && g.behind == 0 {
-		n += len(g.rows) // a canvas is committed without waiting
+		n += len(g.rows) // what is adopted is committed without waiting
 	}
 	return step.Need{Rows: len(g.rows), PageTokens: n, WindowTokens: n}, nil
 }
@@ -136,7 +136,7 @@ func (g grown) Size() method.Size {
 	e, info := g.e, g.e.steps.Model.Info()
 	var canvas *method.Canvas
 	if d := info.Diffusion; d != nil && d.Mask != token.None {
-		canvas = &method.Canvas{Mask: d.Mask, Shift: d.Shift}
+		canvas = &method.Canvas{Mask: d.Mask, Shift: d.Shift, Block: d.Block}
 	}
 	return method.Size{
 		Vocabulary: e.vocab, Layers: e.steps.Cache.Forest.Layers(), Width: info.Width, Context: e.Context(), Rows: e.steps.Chunk, Live: e.limits.Drafts,

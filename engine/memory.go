@@ -17,7 +17,7 @@ func MemoryOf(info *model.Info, c Config) (all kv.Memory, drafts int, err error)
 		return all, 0, err
 	}
 	rows := c.Drafting * c.Drafts
-	if info.Encoder || info.Diffusion != nil {
+	if d := info.Diffusion; info.Whole() || d != nil && d.Renoise != nil {
 		rows = 0
 	}
 	room.Scratch, room.Records = room.Scratch-rows, room.Records-2*rows

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"grove/engine"
-	"grove/forest"
 	"grove/internal/par"
 	"grove/kv"
 	"grove/sample"
@@ -135,15 +134,6 @@ func TestRecurrentRefusals(t *testing.T) {
 	_, err := openRecurrent(t, engine.Config{Memory: 100_000})
 	if !errors.Is(err, kv.ErrMemory) || !strings.Contains(err.Error(), "the states of recurrent layers take ") {
 		t.Errorf("states beyond memory: %v", err)
-	}
-	s := sequence(t, newRecurrent(t, engine.Config{}))
-	draw(t, s, 2, text(20))
-	c, err := s.Canvas(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Run(t.Context(), []forest.Row{{ID: 1}}); err == nil || !strings.Contains(err.Error(), "a recurrent layer reads rows in order alone") {
-		t.Errorf("a canvas: %v", err)
 	}
 }
 

@@ -12,13 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"grove/diffuse"
 	"grove/engine"
 	"grove/engine/plan"
 	"grove/engine/reading"
-	"grove/forest"
 	"grove/sample"
 	"grove/suite/modeltest"
-	"grove/text/token"
 )
 
 // crowd is requests of all kinds on an engine with room for few of them, and what each gets alone.
@@ -28,7 +27,8 @@ type crowd struct {
 	dir    string
 	drafts *engine.Drafting
 	want   [2][]sample.Token // behind text(150) and text(40)
-	passes []float32         // of a canvas behind text(70)
+	blocks bool              // the model fills them
+	places []diffuse.Place   // of a canvas behind text(70)
 }
 
 const roomTokens = 40 // that a request draws
@@ -41,14 +41,14 @@ func TestRoom(t *testing.T) {
 	if os.Getenv("GROVE_LONG") != "" {
 		rounds = 25
 	}
-	for _, spec := range []modeltest.Spec{{Context: 300}, {Arch: "gemma3", Layers: 7, Context: 300}} {
+	for _, spec := range []modeltest.Spec{{Arch: "sdar", Shift: true, Context: 300}, {Arch: "gemma3", Layers: 7, Context: 300}} {
 		b := newBed(t, 2, spec.File(t))
 		for _, config := range []engine.Config{
 			{Seqs: 4, Queue: 1000, Tokens: 300, Chunk: 40},
 			{Seqs: 9, Queue: 1000, Tokens: 320},
 		} {
 			t.Run(fmt.Sprintf("%s %d seqs", spec.Arch, config.Seqs), func(t *testing.T) {
-				c := &crowd{T: t, dir: t.TempDir()}
+				c := &crowd{T: t, dir: t.TempDir(), blocks: spec.Arch == "sdar"}
 				for i, n := range []int{150, 40} {
 					c.want[i] = draw(t, sequence(t, b.engine(t, engine.Config{})), roomTokens, text(n))
 				}
@@ -194,44 +194,17 @@ func (c *crowd) session(ctx context.Context, r *rand.Rand) error {
 	return nil
 }
 
-// canvas runs a canvas twice and commits it.
-func (c *crowd) canvas(ctx context.Context) (err error) {
-	s, err := c.e.NewSequence(engine.Answer{})
-	if err != nil {
-		return err
+// canvas fills blocks.
+func (c *crowd) canvas(ctx context.Context) error {
+	if !c.blocks {
+		return nil
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	if err := s.Append(ctx, text(70)); err != nil {
-		return err
+	places, _, err := fillBlocks(ctx, c.e, text(70), engine.Terms{})
+	if c.places == nil {
+		c.places = places
 	}
-	canvas, err := s.Canvas(ctx)
-	if err != nil {
-		return err
-	}
-	var passes []float32
-	ids := make([]token.ID, 8)
-	for pass := range 2 {
-		rows := make([]forest.Row, len(ids))
-		for i := range rows {
-			ids[i] = token.ID((pass*11 + i*5) % 48)
-			rows[i] = forest.Row{ID: ids[i], Want: forest.Want{Logits: true}}
-		}
-		got, err := canvas.Run(ctx, rows)
-		if err != nil {
-			return err
-		}
-		passes = append(passes, got[len(got)-1].Logits...)
-	}
-	if err := canvas.Commit(ids); err != nil {
-		return err
-	}
-	logits, err := s.Logits(ctx)
-	passes = append(passes, logits...)
-	if c.passes == nil {
-		c.passes = passes
-	}
-	if err == nil && !slices.Equal(passes, c.passes) {
-		err = errors.New("the rows of a canvas differ")
+	if err == nil && !slices.Equal(places, c.places) {
+		err = errors.New("the places of a canvas differ")
 	}
 	return err
 }

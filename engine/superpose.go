@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"grove/engine/step"
 	"grove/forest"
 	"grove/method"
 	"grove/sample"
@@ -85,3 +86,41 @@ func (p *Superposition) End() error { return p.s.Truncate(p.text) }
 
 // Tokens returns the text. It is not to be changed, and valid until the sequence's next call.
 func (s *Sequence) Tokens() []token.ID { return s.text }
+
+// hold computes the text and keeps the sequence's pages from now on, with those for n tokens.
+func (s *Sequence) hold(ctx context.Context, n int) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	s.round.forget()
+	err := s.do(ctx, &claim{s, func() (step.Need, error) {
+		if s.trunk.Preempted {
+			s.known = 0
+		}
+		return step.Need{PageTokens: n}, nil
+	}})
+	if err == nil {
+		err = s.flush(ctx)
+	}
+	return err
+}
+
+// growBehind runs rows behind the whole text, all of which is computed.
+func (s *Sequence) growBehind(ctx context.Context, rows []method.Row) ([]method.Result, error) {
+	s.grow.behind = 0
+	defer func() { s.grow.behind = 1 }()
+	return s.grow.run(ctx, rows)
+}
+
+// adopt makes rows behind the text, up to a node, part of it: ids are their tokens, and logits those behind the last one.
+func (s *Sequence) adopt(n forest.Node, ids []token.ID, logits []float32) error {
+	s.e.steps.Lock()
+	defer s.e.steps.Unlock()
+	if err := s.e.steps.Cache.Commit(s.trunk.Seq, n); err != nil {
+		return err
+	}
+	copy(s.logits, logits)
+	s.text = append(s.text, ids...)
+	s.known = len(s.text)
+	return nil
+}

@@ -47,6 +47,7 @@ type node struct {
 	generation uint32
 	live       bool
 	plain      bool // ran every layer it has reached, and so have its ancestors
+	block      bool // it saw later rows of its block
 	private    bool // its keys are not those of a row of all layers that sees its ancestors alone, so no hash names them
 	lasting    bool // it may be committed although it skipped layers
 	reached    int32

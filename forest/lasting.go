@@ -48,3 +48,6 @@ func (f *Forest) Inherit(fork, s Seq, path []int32) {
 	f.seqs[fork].lacks = append(f.seqs[fork].lacks[:0], f.seqs[s].lacks...)
 	f.lack(fork, path)
 }
+
+// Lacks reports whether a token of the trunk of an open sequence has no keys in some layer.
+func (f *Forest) Lacks(s Seq) bool { return len(f.seqs[s].lacks) > 0 }

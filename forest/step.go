@@ -3,6 +3,7 @@ package forest
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 
@@ -56,6 +57,13 @@ type Linear interface {
 	Out() int
 }
 
+// Prior is a distribution of the token in a row's place that an earlier pass gave, on which a model conditions its next one: the softmax of
+// logits over a temperature (DiffusionGemma, Google 2026). It is read during the forward pass and not kept.
+type Prior struct {
+	Logits      []float32 // of the vocabulary
+	Temperature float32
+}
+
 // Row describes one row of a step: its place, input, layers and outputs. The zero value of each field is the
 // usual case.
 type Row struct {
@@ -66,9 +74,13 @@ type Row struct {
 	ID     token.ID
 	Vector []float32  // an embedding of the model's width; of a draft module: states of its target
 	Mix    []Weighted // the weighted sum of the embeddings of some ids, in order; of a draft module: further ids
+	Prior  *Prior     // beside ID, of a row of a block of a model that reads it; nil: none
 
-	Shift  int    // added to the index, gives the position that rotates the row
-	Block  int    // rows of a sequence and step with the same Block > 0 form a path and see each other
+	Shift int // added to the index, gives the position that rotates the row
+	Block int // rows of a sequence and step with the same Block > 0 form a path and see each other
+	// Named says of a row of a block that the entries before it and those of its block name all that it sees: texts share its keys where both are the same. Pages must end where
+	// blocks do.
+	Named  bool
 	Causal Layers // layers in which the row does not see the later rows of its block
 	From   int    // first layer to run; above 0 only with Resume
 	To     int    // first layer not to run; 0 is all
@@ -102,6 +114,7 @@ type Placed struct {
 	Slot  int32  // of its keys and values in scratch
 	Index int32  // its place in the sequence: the parent's index + 1
 	Pos   int32  // Index + Shift
+	First int32  // the index of the first row of its block; its own without a block
 	Run   Layers // the layers that it runs in this step, wholly or in part
 
 	Source int32 // the number of row Of in the step, of a row with Through
@@ -196,6 +209,9 @@ func (s *Step) Add(r Row) (Node, error) {
 	if r.From < 0 || r.From >= r.To || r.To > f.nLayers {
 		return Trunk, fmt.Errorf("forest: a row on layers %d to %d; a range within 0 to %d must not be empty", r.From, r.To, f.nLayers)
 	}
+	if r.Prior != nil && (r.Block == 0 || r.Resume != Trunk) {
+		return Trunk, errors.New("forest: a row with a prior is resumed or of no block; a prior is for new rows of a block, whose keys no other row shares")
+	}
 	r.Skip = r.Skip.Union(r.SkipAttention.Minus(r.SkipAttention.Minus(r.SkipFeedForward)))
 	if r.Resume != Trunk {
 		return s.resume(r)
@@ -217,7 +233,7 @@ func (s *Step) grow(r Row) (Node, error) {
 	}
 	nd := node{
 		seq: r.Seq, parent: noParent, index: f.seqs[r.Seq].trunk, live: true, plain: true,
-		reached: int32(r.To), layers: r.run().Minus(r.SkipAttention), parts: r.parts(), shift: int32(r.Shift), private: r.Block > 0,
+		reached: int32(r.To), layers: r.run().Minus(r.SkipAttention), parts: r.parts(), shift: int32(r.Shift), private: r.Block > 0 && !r.Named, block: r.Block > 0,
 		lasting: r.Lasting,
 	}
 	var up *node
@@ -243,7 +259,8 @@ func (s *Step) grow(r Row) (Node, error) {
 	if pos := int64(nd.index) + int64(r.Shift); pos < 0 || pos > math.MaxInt32 {
 		return Trunk, fmt.Errorf("forest: position %d of the row at index %d is out of range", pos, nd.index)
 	}
-	if err := s.checkBlock(r); err != nil {
+	first, err := s.checkBlock(r, nd.index)
+	if err != nil {
 		return Trunk, err
 	}
 	source, err := s.source(r, nd.layers)
@@ -261,7 +278,8 @@ func (s *Step) grow(r Row) (Node, error) {
 	f.nodes[slot] = nd
 	f.seqs[r.Seq].nodes++
 	n := s.place(r, slot, nd)
-	s.rows[len(s.rows)-1].Source = source
+	added := &s.rows[len(s.rows)-1]
+	added.First, added.Source = first, source
 	return n, nil
 }
 
@@ -286,26 +304,27 @@ func (s *Step) source(r Row, layers Layers) (int32, error) {
 	return 0, fmt.Errorf("forest: a row begins as a product of node %#x, which is no row of the step: %w", uint64(r.Of), ErrNode)
 }
 
-// checkBlock returns an error where the rows of a block do not form a path through the same layers.
-func (s *Step) checkBlock(r Row) error {
+// checkBlock returns the index of the first row of the block of a row at an index, and an error where the rows of a block do not form a path through the
+// same layers.
+func (s *Step) checkBlock(r Row, index int32) (first int32, err error) {
 	if r.Block < 0 {
-		return fmt.Errorf("forest: block %d; it must be 0 (none) or more", r.Block)
+		return 0, fmt.Errorf("forest: block %d; it must be 0 (none) or more", r.Block)
 	}
 	if r.Block == 0 {
-		return nil
+		return index, nil
 	}
 	for i := len(s.rows) - 1; i >= 0; i-- {
 		if o := &s.rows[i]; o.Seq == r.Seq && o.Block == r.Block {
 			if r.Parent != o.Node {
-				return fmt.Errorf("forest: the rows of block %d do not form a path", r.Block)
+				return 0, fmt.Errorf("forest: the rows of block %d do not form a path", r.Block)
 			}
 			if r.To != o.To || r.Skip != o.Skip || r.SkipAttention != o.SkipAttention || r.SkipFeedForward != o.SkipFeedForward {
-				return fmt.Errorf("forest: the rows of block %d do not run the same layers", r.Block)
+				return 0, fmt.Errorf("forest: the rows of block %d do not run the same layers", r.Block)
 			}
-			return nil
+			return o.First, nil
 		}
 	}
-	return nil
+	return index, nil
 }
 
 // resume adds a row that runs further layers of a node.
@@ -319,7 +338,7 @@ func (s *Step) resume(r Row) (Node, error) {
 	if int(nd.reached) != r.From {
 		return Trunk, fmt.Errorf("forest: resuming a row at layer %d, but it has reached layer %d; the two must be equal", r.From, nd.reached)
 	}
-	if nd.private {
+	if nd.private || nd.block {
 		return Trunk, fmt.Errorf("forest: a row of a block cannot be resumed, as the rows that it sees may be gone; run the block again")
 	}
 	for i := range s.rows {
@@ -353,7 +372,7 @@ func (s *Step) resume(r Row) (Node, error) {
 func (s *Step) place(r Row, slot int32, nd node) Node {
 	n := makeNode(slot, nd.generation)
 	s.rows = append(s.rows, Placed{
-		Row: r, Node: n, Slot: slot, Index: nd.index, Pos: nd.index + nd.shift,
+		Row: r, Node: n, Slot: slot, Index: nd.index, Pos: nd.index + nd.shift, First: nd.index,
 		Run: r.run(),
 	})
 	s.plain = s.plain && nd.plain && (r.Block == 0 || r.Causal == Layers{})

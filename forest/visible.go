@@ -6,6 +6,26 @@ type Run struct {
 	Slot, Index, N int32
 }
 
+// Clip cuts a run to the indices [low, high) and returns its first index and its length, which is 0 or less where nothing is left.
+func (r Run) Clip(low, high int) (first, n int) {
+	first = max(low, int(r.Index))
+	return first, min(high, int(r.Index+r.N)) - first
+}
+
+// Extends reports whether some runs begin with the indices of others.
+func Extends(runs, others []Run) bool {
+	if len(others) > len(runs) {
+		return false
+	}
+	for i, o := range others {
+		r := runs[i]
+		if r.Slot != o.Slot || r.Index != o.Index || r.N < o.N || r.N > o.N && i < len(others)-1 {
+			return false
+		}
+	}
+	return true
+}
+
 // Visible appends to dst the live nodes that row i of the step sees in a layer, as runs in index order:
 // its ancestors behind the trunk's end, the row itself, and the later rows of its block unless the layer is causal. Nodes without keys
 // in the layer are left out, row i too, which asks for an earlier layer than it runs where it reads that layer's keys. The trunk is visible too, and is not listed. Visible allocates only where dst is

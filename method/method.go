@@ -82,6 +82,9 @@ type Info struct {
 // ErrNeeds reports a method that cannot be opened without what it needs.
 var ErrNeeds = fmt.Errorf("none is given")
 
+// ErrOnRecord reports a method that runs rows of the target, where there is none.
+var ErrOnRecord = fmt.Errorf("%w: the answer is on record", ErrNeeds)
+
 // Env holds the models and the data that a method is opened with.
 type Env struct {
 	Vocabulary int

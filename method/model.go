@@ -36,6 +36,7 @@ type Size struct {
 type Canvas struct {
 	Mask  token.ID
 	Shift bool // a row gives the token behind its own place
+	Block int  // tokens of a block, of a model whose rows see the blocks before them and all of their own; 0: all rows see each other
 }
 
 // MostLive returns how many rows may hang from a trunk.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"grove/compute"
+	"grove/forest"
 	"grove/internal/par"
 	"grove/kv"
 	"grove/text/token"
@@ -41,7 +42,7 @@ type Info struct {
 	Encoder bool
 	Full    bool    // the model generates text, and the tokens of a text that is embedded see each other
 	Source  *Source // of an encoder-decoder; nil: the model reads its own text alone
-	// Diffusion is of a model that generates text by masked diffusion; nil: by the next token.
+	// Diffusion is of a model that fills canvases, with masks or without; nil: it generates text by the next token.
 	Diffusion *Diffusion
 	Pooling   Pooling // how a text's embedding is made of its tokens' states, as the file says
 	Dense     []Dense // layers behind the pooling
@@ -50,8 +51,9 @@ type Info struct {
 	Exits     []Exit  // those that have a norm or a head of their own, ascending
 	// Predictors are the modules of the file that predict further tokens, in the order in which they follow each other.
 	Predictors []Predictor
-	LeftOut    string  // a predictor that the file has in part, and why it is left out
-	Module     *Module // of a draft module; nil: it is a model of its own
+	LeftOut    string         // a predictor that the file has in part, and why it is left out
+	Module     *forest.Module // of a draft module; nil: it is a model of its own
+	Adds       *Accelerated   // what such a module adds to the first layers of the target's rows, where it consists of that; nil: nothing
 
 	// AttentionShare is about how much of a layer's weights its attention part has, of a model that runs the two parts of a layer apart; 0: rows run
 	// layers as a whole ([forest.Row.SkipAttention]).
@@ -72,6 +74,11 @@ type Info struct {
 // Embeds reports that the model gives embeddings or ranks texts, and generates none: it is an encoder, or its file says how a text's states
 // become one vector.
 func (i *Info) Embeds() bool { return i.Encoder || i.Pooling > PoolNone }
+
+// Whole reports that all tokens of a text see each other, so that it is one step.
+func (i *Info) Whole() bool {
+	return i.Encoder || i.Diffusion != nil && i.Diffusion.Block == 0 && i.Diffusion.Renoise == nil
+}
 
 // Source is how an encoder-decoder reads its source, the text whose states its rows see beside their own text.
 type Source struct {

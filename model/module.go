@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"grove/compute"
-	"grove/forest"
 	"grove/internal/par"
 	"grove/kv"
 	"grove/weights/gguf"
@@ -35,57 +34,6 @@ type Lender interface {
 	// Lend returns what the model lends. It is called when the model is open.
 	Lend() Lent
 }
-
-// Module describes a draft module: a small model of trained weights that reads the target's states and drafts for it. It is read-only.
-type Module struct {
-	Family string // the kind of module, the architecture of its file
-	// Taps are the places of the target's residual stream of which a feature consists, in order: k is the stream behind the first k
-	// layers. nil: a feature is the state behind the final norm.
-	Taps []int
-	// Heads is the number of heads, each of which is a layer that a row runs alone; 0: the module drafts token by token.
-	Heads int
-	// Prefix is the number of the module's first layers, which keep keys and read the features of the text before the heads do; 0: none.
-	Prefix int
-	// FeedsState says that a draft's own feature is the state that its row gives, and else the stream behind the last layer.
-	FeedsState bool
-	// Chained says of a predictor that each of those behind it reads what the one before gives, in place of the target's state.
-	Chained bool
-	// LayerCost is the number of layers of the target that have as many weights as one of the module, heads aside.
-	LayerCost float64
-	// Vocabulary has the target's id of each token that the module drafts, ascending; nil: all of them.
-	Vocabulary []int32
-	// Rows are rows of the target itself that stand behind a token in a path, of a module that consists of these: vectors, or products of the token's own row.
-	Rows []forest.Row
-	// Block says how a module drafts a block of tokens in one pass; nil: it does not.
-	Block *ModuleBlock
-}
-
-// ModuleBlock describes the passes of a module that drafts a block of tokens at a time. Rows with a feature and no output, the context, are the text's. Behind them
-// hangs a path of rows without a feature: the text's last token and mask tokens. Each gives the logits of one token.
-//
-// Or rows are pairs of a token and a feature (Pairs): the block is the last Size pairs of the text, each of which gives the logits of the token Size places behind its own.
-type ModuleBlock struct {
-	Size int   // rows of a block, the text's last token among them
-	Mask int32 // the mask token
-	// Own says that a row gives the logits of the token at its own place, so that the first row gives none; else of the one behind it.
-	Own bool
-	// Follows says that the first row of a block is the text's last one with a feature, which is kept; the others are mask tokens.
-	Follows bool
-	// Sees says that rows of a block see its later ones.
-	Sees bool
-	// Order says that the last layer is for rows that run it alone: one of a token gives what it adds to the logits behind it. With the state of the block's row as
-	// its vector, the state that it gives has, at place Trust, how likely the draft that follows is to be accepted, as a logit; Trust is 0 where it has not.
-	Order bool
-	Trust int
-	// Pairs is the number of pairs that each row carries: its own and those before it, whose features follow its own in its vector and whose tokens are in its Mix, the nearest first. 0: rows are not pairs.
-	Pairs int
-	// Rank is the rank head of a module whose rows of a token are a block of slots: two matrices by rows, each with its biases behind it. It reads a slot's state and
-	// 15 values of its logits, and gives the scores of four classes of ranks. Empty: the module has no slots.
-	Rank [4][]float32
-}
-
-// FeatureWidth returns the values of a feature of a target of a width.
-func (m *Module) FeatureWidth(width int) int { return max(1, len(m.Taps)) * width }
 
 var modules = map[string]Architecture{}
 

@@ -6,9 +6,10 @@ import (
 	"path/filepath"
 	"strings"
 
+	"grove/adapters"
+	"grove/compute/lowrank"
 	"grove/method"
 	"grove/model"
-	"grove/text/token"
 	"grove/weights/gguf"
 	"grove/weights/heads"
 )
@@ -84,6 +85,9 @@ func (m *Model) runModules(o Options) error {
 		if err := d.run(o.forDrafts(d, m.drafting), m.drafting, 0); err != nil {
 			return err
 		}
+		if a := d.Model.Info().Adds; a != nil {
+			d.accelerates = m.Engine.Accelerate(&adapters.Set{Name: a.Name, List: []lowrank.Adapted{{Adapter: a.Adapter, Scale: 1}}})
+		}
 	}
 	return nil
 }
@@ -91,10 +95,9 @@ func (m *Model) runModules(o Options) error {
 // modules returns the draft modules as methods see them: the predictors of the model's file are one, the first, which has the others.
 func (m *Model) modules() (all []*method.Module) {
 	for _, d := range m.Modules {
-		i := d.Model.Info().Module
-		of := &method.Module{Model: d.Engine.Model(), Family: i.Family, Taps: i.Taps, Heads: i.Heads, Prefix: i.Prefix, FeedsState: i.FeedsState, LayerCost: i.LayerCost, Rows: i.Rows, Chained: i.Chained, Block: (*method.Block)(i.Block)}
-		for _, id := range i.Vocabulary {
-			of.Vocabulary = append(of.Vocabulary, token.ID(id))
+		of := &method.Module{Model: d.Engine.Model(), Module: *d.Model.Info().Module}
+		if a := d.Model.Info().Adds; a != nil {
+			of.Accelerated = method.Accelerated{Layers: a.Layers, Adapter: d.accelerates}
 		}
 		if n := len(all) - 1; d.File == nil && n >= 0 && all[n].Family == of.Family {
 			all[n].Next = append(all[n].Next, of)

@@ -91,6 +91,8 @@ type Model struct {
 	drafting   memory.Size // how large it is
 	methods    draftings
 
+	accelerates int // of a module that adds to the first layers of the model: the number of what it adds
+
 	closing sync.Once
 	closed  error // of [Model.Close]
 }

@@ -7,13 +7,12 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sort"
-	"strconv"
 	"strings"
 
 	"grove/engine"
 	"grove/internal/near"
+	"grove/internal/options"
 	"grove/method/datastore"
 	"grove/text/token"
 )
@@ -96,60 +95,8 @@ type Info struct {
 	Name    string
 	Paper   string // its name in the literature, and the year
 	Options string // what a user may set, as name=default, with commas between
-	// Open makes the program with options; it returns an error for one that is not known or out of range.
-	Open func(o Options) (Program, error)
-}
-
-// Options are the settings of a program by name.
-type Options map[string]string
-
-// Int takes the value of a whole number out of the options, fallback where it is not set. It must be within least and most.
-func (o Options) Int(name string, fallback, least, most int) (int, error) {
-	text, ok := o[name]
-	if !ok {
-		return fallback, nil
-	}
-	delete(o, name)
-	n, err := strconv.Atoi(text)
-	if err != nil || n < least || n > most {
-		return 0, fmt.Errorf("%s is %q; it must be a number from %d to %d", name, text, least, most)
-	}
-	return n, nil
-}
-
-// Float takes the value of a number out of the options, fallback where it is not set. It must be within least and most.
-func (o Options) Float(name string, fallback, least, most float64) (float64, error) {
-	text, ok := o[name]
-	if !ok {
-		return fallback, nil
-	}
-	delete(o, name)
-	x, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(x >= least && x <= most) {
-		return 0, fmt.Errorf("%s is %q; it must be a number from %v to %v", name, text, least, most)
-	}
-	return x, nil
-}
-
-// Choice takes a word out of the options, fallback where it is not set. It must be one of the words.
-func (o Options) Choice(name, fallback string, words ...string) (string, error) {
-	text, ok := o[name]
-	if !ok {
-		return fallback, nil
-	}
-	delete(o, name)
-	if !slices.Contains(words, text) {
-		return "", fmt.Errorf("%s is %q; it must be one of %s", name, text, strings.Join(words, ", "))
-	}
-	return text, nil
-}
-
-// Done returns an error that names an option that no call has taken.
-func (o Options) Done() error {
-	for name := range o {
-		return fmt.Errorf("option %q is not known", name)
-	}
-	return nil
+	// Open makes the program with options, which keep the error of one that is out of range.
+	Open func(o *options.Options) Program
 }
 
 var registry = map[string]Info{}
@@ -183,22 +130,9 @@ func Open(text string) (Program, error) {
 		}
 		return nil, fmt.Errorf("search: %q is not known; these are: %s%s", name, strings.Join(names, ", "), near.Hint(name, names))
 	}
-	o := Options{}
-	for part := range strings.SplitSeq(rest, ",") {
-		if part = strings.TrimSpace(part); part == "" {
-			continue
-		}
-		key, value, ok := strings.Cut(part, "=")
-		if !ok {
-			return nil, fmt.Errorf("search: %s: option %q has no value; write name=value", info.Name, part)
-		}
-		o[strings.TrimSpace(key)] = strings.TrimSpace(value)
-	}
-	p, err := info.Open(o)
-	if err == nil {
-		err = o.Done()
-	}
-	if err != nil {
+	o := options.Parse(rest, ",")
+	p := info.Open(o)
+	if err := o.Err(); err != nil {
 		return nil, fmt.Errorf("search: %s: %w; its options are %s", info.Name, err, info.Options)
 	}
 	return p, nil

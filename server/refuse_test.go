@@ -27,7 +27,7 @@ func TestRefused(t *testing.T) {
 		{"/v1/completions", `{"prompt":"a","stream_options":{"include_usage":true}}`, 400, "stream_options", "no stream"},
 		{"/v1/completions", `{"prompt":"a","prompt":"b"}`, 400, "prompt", "twice"},
 		{"/v1/completions", `{"prompt":"a","best_of":5,"n":2}`, 400, "best_of", "best_of: n is 2; it must be 1"},
-		{"/v1/completions", `{"prompt":"a","best_of":128}`, 400, "best_of", "n is \"128\"; it must be a number from 2 to 64"},
+		{"/v1/completions", `{"prompt":"a","best_of":128}`, 400, "best_of", "n is \"128\"; it must be a whole number from 2 to 64"},
 		{"/v1/completions", `{"prompt":"a","best_of":2,"temperature":0}`, 400, "", "the temperature is 0"},
 		{"/v1/completions", `{"prompt":"a","best_of":3,"search":"ffs"}`, 400, "best_of", "search asks for a program already"},
 		{"/v1/completions", `{"prompt":"a","best_of":3,"max_tokens":0,"echo":true}`, 400, "search", "nothing is generated"},

@@ -75,6 +75,7 @@ var crafts = map[string]struct {
 	"encoder-causal": {"bert", func(f *crafted) { f.set("bert.attention.causal", gguf.Of(true)) }},
 	"encoder-nan":    {"bert", func(f *crafted) { f.edit("blk.2.layer_output_norm.bias", func(x []float32) { x[7] = nan }) }},
 
+	"canvas":     {"llada", func(f *crafted) {}},
 	"t5":         {"t5", func(f *crafted) {}},
 	"t5-encoder": {"t5encoder", func(f *crafted) {}},
 	"t5-decoder": {"t5", func(f *crafted) {
@@ -116,6 +117,7 @@ const talk = `{% for m in messages %}
 var randoms = map[string]synthetic.Spec{
 	"bert":      {Arch: "bert", Context: 128, Vocab: 300, Vocabulary: true},
 	"neo-bert":  {Arch: "neo-bert", Context: 128, Vocab: 300, Vocabulary: true},
+	"llada":     {Arch: "llada", Context: 512, Vocab: 300, Vocabulary: true},
 	"t5":        {Arch: "t5", KVHeads: 4, Context: 300, Vocab: 300, Vocabulary: true},
 	"t5encoder": {Arch: "t5encoder", KVHeads: 4, Context: 300, Vocab: 300, Vocabulary: true},
 }

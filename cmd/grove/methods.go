@@ -42,9 +42,9 @@ func (c *methodsCommand) Run() error {
 	for _, p := range grove.DiffusionPolicies() {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", p.Name, grove.Exact, cmp.Or(p.Options, "-"), p.Paper)
 	}
-	fmt.Fprintln(w, "\nCACHE OF A CANVAS\tGRADE\tPAPER")
+	fmt.Fprintln(w, "\nCACHE OF A CANVAS\tGRADE\tOPTIONS\tPAPER")
 	for _, c := range grove.DiffusionCaches() {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Name, c.Grade, c.Paper)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.Name, c.Grade, cmp.Or(c.Options, "-"), c.Paper)
 	}
 	return w.Flush()
 }

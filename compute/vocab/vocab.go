@@ -79,6 +79,32 @@ func LeaveOut(logits []float32, subset []int32, to float32) {
 	set(from, len(logits))
 }
 
+// CheckInput returns an error where a row is no input of a model of a vocabulary and of a stream of width values.
+func CheckInput(r *forest.Placed, vocabulary, width int) error {
+	switch p := r.Prior; {
+	case r.Vector != nil && r.Mix != nil:
+		return fmt.Errorf("compute: the row at index %d has a vector and a mixture as input; give one", r.Index)
+	case r.Mix != nil && len(r.Mix) == 0:
+		return fmt.Errorf("compute: the mixture at index %d is empty; it needs an id or more", r.Index)
+	case p != nil && (len(p.Logits) != vocabulary || !(p.Temperature > 0)):
+		return fmt.Errorf("compute: the prior at index %d has %d logits and a temperature of %g; it needs the vocabulary's %d, and more than 0", r.Index, len(p.Logits), p.Temperature, vocabulary)
+	case r.Vector != nil:
+		if len(r.Vector) != width {
+			return fmt.Errorf("compute: the row at index %d has a vector of %d values; the model's width is %d", r.Index, len(r.Vector), width)
+		}
+		return nil
+	}
+	for _, m := range r.Mix {
+		if m.ID < 0 || int(m.ID) >= vocabulary {
+			return fmt.Errorf("compute: token id %d in the mixture at index %d is out of range: the vocabulary has %d", m.ID, r.Index, vocabulary)
+		}
+	}
+	if r.Mix == nil && (r.ID < 0 || int(r.ID) >= vocabulary) {
+		return OutOfRange(r.ID, r.Index, vocabulary)
+	}
+	return nil
+}
+
 // CheckPair returns an error where a row is no input of a draft module of a vocabulary, whose rows have a vector of so many values and so many further ids at most.
 func CheckPair(r *forest.Placed, vocabulary, vector, ids int) error {
 	switch {

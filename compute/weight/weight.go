@@ -34,6 +34,9 @@ func New(pool *par.Pool, release func([]byte)) *Store {
 	return &Store{pool: pool, release: release}
 }
 
+// Pool returns the threads that pack.
+func (w *Store) Pool() *par.Pool { return w.pool }
+
 // Bytes returns the memory that the weights take, mapped or copied.
 func (w *Store) Bytes() int { return w.bytes }
 

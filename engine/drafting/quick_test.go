@@ -83,7 +83,7 @@ func TestQuick(t *testing.T) {
 		}
 		rounds := 0
 		for range texts {
-			st, _, err := d.Replay(t.Context(), step["gopher"], plan.Mixture{}, 10, text[:1], text, nil)
+			st, _, err := d.Replay(t.Context(), step["gopher"], plan.Mixture{}, 10, Recorded{Prompt: text[:1], Output: text})
 			if err != nil {
 				t.Fatal(err)
 			}

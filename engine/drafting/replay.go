@@ -14,10 +14,13 @@ import (
 	"grove/verify"
 )
 
+// Recorded is an answer on record, with its prompt and what its user expected of it, if anything.
+type Recorded struct{ Prompt, Output, Prediction []token.ID }
+
 // Replay follows an answer on record as if the model had given it, drafting as a sequence would, and returns what
 // drafting did: Stepping is the time that the steps would have taken by the cost c, and plain the time of plain
 // decoding. Only methods that draft from the text alone can be replayed: others need the model.
-func (d *Methods) Replay(ctx context.Context, c *plan.Cost, experts plan.Mixture, vocabulary int, prompt, output, prediction []token.ID) (st plan.Stats, plain time.Duration, err error) {
+func (d *Methods) Replay(ctx context.Context, c *plan.Cost, experts plan.Mixture, vocabulary int, r Recorded) (st plan.Stats, plain time.Duration, err error) {
 	for _, i := range d.Infos {
 		if !i.Replays {
 			return st, 0, fmt.Errorf("engine: method %s drafts from %s and cannot be replayed without the model", i.Name, i.Kind)
@@ -31,11 +34,11 @@ func (d *Methods) Replay(ctx context.Context, c *plan.Cost, experts plan.Mixture
 	if err := x.Fit(memory.Limits{Drafts: plan.MaxDraft}, method.Size{Vocabulary: vocabulary}, sample.Params{}); err != nil {
 		return st, 0, err
 	}
-	x.History.Prediction = prediction
-	text := append(append([]token.ID{}, prompt...), output...)
-	for at := len(prompt); at < len(text); {
+	x.History.Prediction = r.Prediction
+	text := append(append([]token.ID{}, r.Prompt...), r.Output...)
+	for at := len(r.Prompt); at < len(text); {
 		start := time.Now()
-		if err := x.Tell(text[:at], len(prompt)); err != nil {
+		if err := x.Tell(text[:at], len(r.Prompt)); err != nil {
 			return st, 0, err
 		}
 		x.Plan.Begin(c, at)

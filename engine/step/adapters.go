@@ -75,7 +75,17 @@ func (m *Maker) unhold(t *Trunk) {
 	t.adapter = 0
 }
 
-// adapt gives a row of a trunk the trunk's adapters, where they work.
+// Accelerate gives a set of adapters a number that it keeps, by which rows of drafters have it.
+func (m *Maker) Accelerate(a *adapters.Set) int {
+	m.Lock()
+	defer m.Unlock()
+	m.adapters = append(m.adapters, adapted{Set: a, users: 1})
+	n := len(m.adapters)
+	m.Exec.SetAdapters(n, a.Name, a.List)
+	return n
+}
+
+// adapt gives a row of a trunk the trunk's adapters, where they work, in place of those that the row has.
 func (m *Maker) adapt(t *Trunk, r *forest.Row) {
 	if t.adapter == 0 || r.Resume != forest.Trunk { // a resumed row has its node's
 		return

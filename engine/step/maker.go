@@ -13,6 +13,7 @@ import (
 	"grove/kv"
 	"grove/method"
 	"grove/model"
+	"grove/text/token"
 )
 
 // ErrBusy reports that no slot is free: as many sequences are open as there is room for, and as may wait.
@@ -27,9 +28,10 @@ type Config struct {
 	Cache   *kv.Cache
 	Exec    *compute.Exec
 	Experts plan.Mixture
-	Chunk   int // rows of a step
-	Seqs    int // slots
-	MaxOpen int // sequences that may be open
+	Chunk   int       // rows of a step
+	Seqs    int       // slots
+	MaxOpen int       // sequences that may be open
+	Mask    *token.ID // of a model whose rows give the token of their own place: by it they ask for the next one; nil: they give that
 }
 
 // Maker makes the steps of a model, one after another, each of the jobs of all callers that wait. It is safe for concurrent use;
@@ -54,6 +56,7 @@ type Maker struct {
 func (m *Maker) Init(c Config) {
 	m.Config, m.IdleGrace, m.SlotGrace = c, idleGrace, slotGrace
 	m.step.maker, m.step.ctx.Context = m, context.Background()
+	m.step.asks.init(c.Mask, 2*c.Chunk)
 }
 
 // Lock waits until no step is made, and keeps it so until Unlock.

@@ -53,6 +53,7 @@ type Step struct {
 	size    plan.StepSize // of the rows that were placed; Depth is their sum
 	partial bool          // a row skips layers
 	seconds float64       // that the pass took
+	asks    asks
 }
 
 // owners is the context of a step: it has ended when those of all its trunks have.
@@ -165,6 +166,7 @@ func (m *Maker) perform(st *Step, parts []*Trunk) {
 			m.Load.Note(func(l *Load) { l.Steps, l.Rows, l.Pages = l.Steps+1, l.Rows+rows, pages })
 		}
 		m.Exec.Step.Reset()
+		st.asks.reset()
 		return
 	}
 	if len(parts) > 1 {
@@ -187,13 +189,14 @@ func (m *Maker) perform(st *Step, parts []*Trunk) {
 // forward places the parts' rows and passes them through the model. On error nothing of the step is left.
 func (m *Maker) forward(st *Step, parts []*Trunk) error {
 	st.size, st.partial = plan.StepSize{}, false
+	st.asks.reset()
 	for _, t := range parts {
-		st.current, t.first = t, len(m.Exec.Step.Rows())
+		st.current, t.first = t, len(st.asks.rows)
 		if err := guard.Call(func() error { return t.job.Place(st) }); err != nil {
 			m.Exec.Step.Abort()
 			return err
 		}
-		t.Rows = len(m.Exec.Step.Rows()) - t.first
+		t.Rows = len(st.asks.rows) - t.first
 	}
 	st.ctx.parts = parts
 	start := time.Now()
@@ -207,7 +210,19 @@ func (m *Maker) forward(st *Step, parts []*Trunk) error {
 	}
 	st.seconds = time.Since(start).Seconds()
 	m.observe(st)
+	m.dropAsks(st)
 	return nil
+}
+
+// dropAsks ends the masks that asked for next tokens.
+func (m *Maker) dropAsks(st *Step) {
+	for _, t := range st.ctx.parts {
+		for i := t.first; i < t.first+t.Rows; i++ {
+			if at := st.asks.masks[i]; at != none {
+				_ = m.Cache.Drop(t.Seq, m.Exec.Step.Rows()[at].Node) // it lives: this cannot fail
+			}
+		}
+	}
 }
 
 // observe corrects what is known of the cost of steps by one that ran all layers.
@@ -249,11 +264,11 @@ func (st *Step) Add(r forest.Row) (forest.Node, error) {
 	if parts && m.Model.Info().AttentionShare == 0 {
 		return forest.Trunk, fmt.Errorf("engine: a row that skips parts of layers; %s runs layers as a whole", m.Model.Info().Arch)
 	}
-	n, err := m.Exec.Step.Add(r)
+	n, more, err := st.asks.add(m.Exec.Step, r)
 	if err != nil {
 		return n, err
 	}
-	st.size.Add(1, t.Len())
+	st.size.Add(1+more, t.Len())
 	if r.Want.Head() {
 		st.size.Logits++
 	}
@@ -274,11 +289,13 @@ func (st *Step) Path(n int, row func(i int) forest.Row) (end forest.Node, err er
 }
 
 // Result returns what the current trunk's row of a number gave.
-func (st *Step) Result(row int) *compute.Result { return st.maker.Exec.Result(st.current.first + row) }
+func (st *Step) Result(row int) *compute.Result {
+	return st.asks.result(st.maker.Exec, st.current.first+row)
+}
 
 // Placed returns the current trunk's row of a number.
 func (st *Step) Placed(row int) *forest.Placed {
-	return &st.maker.Exec.Step.Rows()[st.current.first+row]
+	return &st.maker.Exec.Step.Rows()[st.asks.rows[st.current.first+row]]
 }
 
 // Rows returns how many rows the scheduler gave the current trunk, or, in [Job.Take], how many it placed.

@@ -52,7 +52,7 @@ HEADS = {
         "ppd": "--depth 3 --batch 2 --places 24 --steps 250 --lr 2e-3", "transfer": "--depth 3 --batch 4 --places 32 --steps 300 --begin 1,1,1"},
     "gopher-deep": {
         "medusa": "--steps 300 --lr 3e-3", "eagle": "--steps 400 --lr 2e-3 --soft 1", "hydra": "--steps 300 --lr 2e-3",
-        "kangaroo": "--steps 300 --lr 3e-3 --exit 3", "eagle3": "--steps 400 --lr 2e-3 --taps 2,6,9 --tokens 2048"},
+        "kangaroo": "--steps 300 --lr 3e-3 --exit 3", "m2r2": "--steps 600 --lr 3e-3 --exit 3", "eagle3": "--steps 400 --lr 2e-3 --taps 2,6,9 --tokens 2048"},
 }
 SURPLUS = "--steps 300 --lr 3e-3"
 

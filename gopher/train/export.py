@@ -37,9 +37,12 @@ def stored(t):
     return t.float().contiguous().numpy().astype("<f2" if t.dim() > 1 else "<f4")
 
 
-def recommended():
-    """The keys of SAMPLING in GGUF."""
+def recommended(c):
+    """The keys of SAMPLING in GGUF; of a model that fills a canvas, for which there are no penalties, the likeliest tokens."""
     s = SAMPLING
+    if not c.get("causal", True):
+        yield "general.sampling.temp", F32, 0.0
+        return
     for name, kind, v in (("temp", F32, s["temperature"]), ("top_k", I32, s["top_k"]), ("top_p", F32, s["top_p"]), ("min_p", F32, s["min_p"]),
                           ("penalty_repeat", F32, s["repetition_penalty"]), ("penalty_last_n", I32, s["penalty_last_n"])):
         yield "general.sampling." + name, kind, v
@@ -69,17 +72,28 @@ def described(facts):
         yield "general.description" if name == "description" else "train." + name, kinds[type(v)], v
 
 
+def architecture(c):
+    """The keys of a model's architecture: llama, and llada for one whose tokens see each other."""
+    name = "llama" if c.get("causal", True) else "llada"
+    yield "general.architecture", STR, name
+    for key, kind, v in (
+            ("context_length", U32, c["ctx"]), ("embedding_length", U32, c["dim"]), ("block_count", U32, c["layers"]), ("feed_forward_length", U32, c["ffn"]),
+            ("attention.head_count", U32, c["heads"]), ("attention.head_count_kv", U32, c["kv"]), ("attention.key_length", U32, c["hd"]),
+            ("attention.value_length", U32, c["hd"]), ("attention.layer_norm_rms_epsilon", F32, c["eps"]), ("rope.dimension_count", U32, c["hd"]),
+            ("rope.freq_base", F32, c["theta"]), ("vocab_size", U32, c["vocab"])):
+        yield f"{name}.{key}", kind, v
+    if name == "llada":
+        yield "llada.attention.causal", BOOL, False
+        yield "diffusion.shift_logits", BOOL, c["shift"]
+
+
 def metadata(ck, name, facts):
     c, tok = ck["cfg"], bpe.load()
     types = [1] * (c["vocab"] - len(bpe.SPECIALS)) + [3] * len(bpe.SPECIALS)
+    arch, *settings = architecture(c)
     return [
-        ("general.architecture", STR, "llama"), ("general.type", STR, "model"), ("general.name", STR, name),
-        ("general.license", STR, LICENCE), ("general.file_type", U32, 1), ("general.quantization_version", U32, 2), *recommended(), *described(facts),
-        ("llama.context_length", U32, c["ctx"]), ("llama.embedding_length", U32, c["dim"]), ("llama.block_count", U32, c["layers"]),
-        ("llama.feed_forward_length", U32, c["ffn"]), ("llama.attention.head_count", U32, c["heads"]),
-        ("llama.attention.head_count_kv", U32, c["kv"]), ("llama.attention.key_length", U32, c["hd"]),
-        ("llama.attention.value_length", U32, c["hd"]), ("llama.attention.layer_norm_rms_epsilon", F32, c["eps"]),
-        ("llama.rope.dimension_count", U32, c["hd"]), ("llama.rope.freq_base", F32, c["theta"]), ("llama.vocab_size", U32, c["vocab"]),
+        arch, ("general.type", STR, "model"), ("general.name", STR, name), ("general.license", STR, LICENCE), ("general.file_type", U32, 1),
+        ("general.quantization_version", U32, 2), *recommended(c), *described(facts), *settings,
         ("tokenizer.ggml.model", STR, "gpt2"), ("tokenizer.ggml.pre", STR, "llama-bpe"), ("tokenizer.ggml.tokens", ARR, (STR, tok.vocab)),
         ("tokenizer.ggml.token_type", ARR, (I32, types)), ("tokenizer.ggml.merges", ARR, (STR, [a + " " + b for a, b in tok.merges])),
         ("tokenizer.ggml.bos_token_id", U32, tok.begin), ("tokenizer.ggml.eos_token_id", U32, tok.end),
@@ -88,8 +102,12 @@ def metadata(ck, name, facts):
     ]
 
 
-def write_gguf(ck, path, name, facts):
+def write_gguf(ck, path, name, facts, filter_of=None):
+    """Writes a model's file, with the arrays of its filter (learned.py), if there is one."""
     keys, all_of = metadata(ck, name, facts), [(n + ".weight", stored(t)) for n, _, t in tensors(ck)]
+    if filter_of:
+        all_of += filter_of.items()
+        keys.append(("diffusion.filter.block_length", U32, len(filter_of["diffusion.filter.1.bias"])))
     head = b"GGUF" + struct.pack("<IQQ", 3, len(all_of), len(keys))
     for key, kind, v in keys:
         head += string(key) + struct.pack("<I", kind) + value(kind, v)

@@ -95,18 +95,20 @@ KEYS = ("embedding_length", "block_count", "attention.head_count", "attention.he
 
 def config(meta):
     """model.config's settings of a file's metadata."""
-    if meta.get("general.architecture") != "llama":
-        raise ValueError(f"gguf: architecture {meta.get('general.architecture')}; it must be llama")
-    m = {k[len("llama."):]: v for k, v in meta.items() if k.startswith("llama.")}
+    arch = meta.get("general.architecture")
+    if arch not in ("llama", "llada"):
+        raise ValueError(f"gguf: architecture {arch}; it must be llama or llada")
+    m = {k[len(arch) + 1:]: v for k, v in meta.items() if k.startswith(arch + ".")}
     missing = [k for k in KEYS if k not in m]
     if missing:
-        raise ValueError(f"gguf: no llama.{missing[0]}")
+        raise ValueError(f"gguf: no {arch}.{missing[0]}")
     heads = m["attention.head_count"]
     if m["attention.key_length"] * heads != m["embedding_length"] or m["rope.dimension_count"] != m["attention.key_length"]:
         raise ValueError("gguf: a head that is not the width shared out among the heads, or is rotated in part")
-    return dict(dim=m["embedding_length"], layers=m["block_count"], heads=heads, kv=m["attention.head_count_kv"], hd=m["attention.key_length"],
-                ffn=m["feed_forward_length"], vocab=m["vocab_size"], ctx=m["context_length"], theta=m["rope.freq_base"],
-                eps=m["attention.layer_norm_rms_epsilon"], dropout=0.0)
+    c = dict(dim=m["embedding_length"], layers=m["block_count"], heads=heads, kv=m["attention.head_count_kv"], hd=m["attention.key_length"],
+             ffn=m["feed_forward_length"], vocab=m["vocab_size"], ctx=m["context_length"], theta=m["rope.freq_base"],
+             eps=m["attention.layer_norm_rms_epsilon"], dropout=0.0)
+    return c if arch == "llama" else dict(c, causal=False, shift=meta.get("diffusion.shift_logits", True))
 
 
 # Of a layer: model.py's names, GGUF's, and Hugging Face's.
@@ -125,7 +127,7 @@ def checkpoint(path):
     names = {"emb.weight": "token_embd", "n.w": "output_norm"}
     for i in range(c["layers"]):
         names.update({f"b.{i}.{own}": f"blk.{i}.{name}" for own, name, _ in LAYER})
-    if {n + ".weight" for n in names.values()} != set(tensors):
+    if {n + ".weight" for n in names.values()} != {n for n in tensors if not n.startswith("diffusion.filter.")}:
         raise ValueError(f"gguf: {path}: tensors that are not those of a tied llama decoder")
     return dict(cfg=c, sd={own: tensors[n + ".weight"] for own, n in names.items()}, tokens=meta.get("train.tokens", 0),
                 minutes=meta.get("train.minutes", 0.0), valid=meta.get("train.valid_nats_per_token", 0.0))

@@ -4,7 +4,7 @@ usage: heads.py KIND --target GGUF --states FILE --held FILE --out FOLDER --step
        heads.py surplus --target GGUF --states FILE --held FILE --steps N [--reads final]
 
 KIND is medusa, hydra, eagle, eagle3 or kangaroo (headnets.py), fspad (net_fspad.py), peagle (net_peagle.py), chimera (net_chimera.py), falcon (net_falcon.py), dflash or dspark
-(net_dflash.py), specblock (net_specblock.py), or ppd or transfer, which are rows of the target itself (net_ppd.py, net_transfer.py). FILE is what `grove states` writes, --held of texts that are held out: with final, and with
+(net_dflash.py), specblock (net_specblock.py), m2r2 (net_m2r2.py), or ppd or transfer, which are rows of the target itself (net_ppd.py, net_transfer.py). FILE is what `grove states` writes, --held of texts that are held out: with final, and with
 the layers that the head reads. FOLDER gets model.safetensors and config.json by the names that the head's authors use, which `grove convert --heads`
 reads; the metadata has data, seed, steps, minutes and figures. What is learned is the target's distribution at each position (--labels tokens: the texts' own
 tokens): cross-entropy at depth k has the weight --decay^k. eagle and fspad learn the target's next state besides, falcon one further on, by SmoothL1.
@@ -34,6 +34,7 @@ import net_chimera
 import net_dflash
 import net_falcon
 import net_fspad
+import net_m2r2
 import net_peagle
 import net_specblock
 import net_ppd
@@ -52,6 +53,7 @@ KINDS = {
     "peagle": dict(ahead=6, decay=0.8, lr=1e-3, soft=1.0, regress=0.0),
     "specblock": dict(ahead=2, decay=0.8, lr=1e-3, soft=1.0, regress=0.0),
     "kangaroo": dict(ahead=1, decay=1.0, lr=1e-3, soft=1.0, regress=0.0),
+    "m2r2": dict(ahead=1, decay=1.0, lr=1e-3, soft=1.0, regress=0.0),
     "chimera": dict(ahead=4, decay=1.0, lr=1e-3, soft=1.0, regress=0.0),
     "falcon": dict(ahead=1, decay=1.0, lr=1e-3, soft=0.1, regress=1.0, hard=0.1),
     "ppd": dict(ahead=3, decay=0.8, lr=1e-2, soft=1.0, regress=0.0),
@@ -184,6 +186,8 @@ def build(a, target, states):
         return net_chimera.Chimera(c, target, a.depth, a.ffn or c["ffn"])
     if a.kind == "falcon":
         return net_falcon.Falcon(c, target, a.depth, a.ffn or c["ffn"], a.block, a.pairs or a.block, a.noise, a.steps or 0)
+    if a.kind == "m2r2":
+        return net_m2r2.M2R2(c, target, a.depth, a.exit, a.rank)
     if a.kind == "ppd":
         return net_ppd.Prompt(c, target, a.depth, a.places)
     if a.kind == "transfer":
@@ -297,11 +301,11 @@ def parser():
     p.add_argument("--labels", choices=("soft", "tokens"), default="soft")
     p.add_argument("--ffn", type=train.count, help="eagle, eagle3, fspad, peagle, chimera, falcon, dflash, dspark, specblock: width of the feed-forward part; without it, the target's")
     p.add_argument("--taps", type=train.numbers, default=[1, 2, 3], help="eagle3, peagle, dflash, dspark, specblock: the streams that it reads, each behind so many layers")
-    p.add_argument("--rank", type=train.count, default=16, help="dspark: columns of the matrices by which a token changes the logits behind it")
+    p.add_argument("--rank", type=train.count, default=16, help="dspark: columns of the matrices by which a token changes the logits behind it; m2r2: of the matrices that are added")
     p.add_argument("--tokens", type=train.count, help="eagle3: drafts so many tokens alone, the most frequent, by an output matrix of its own")
     p.add_argument("--layers", type=train.count, default=2, help="peagle, dflash, dspark, specblock: layers")
     p.add_argument("--normed", action="store_true", help="peagle: its first layer adds to its normed input")
-    p.add_argument("--exit", type=train.count, default=1, help="kangaroo: layers of the target before the adapter")
+    p.add_argument("--exit", type=train.count, default=1, help="kangaroo, m2r2: layers of the target that draft")
     p.add_argument("--block", type=train.count, default=2, help="falcon: tokens of a block")
     p.add_argument("--pairs", type=train.count, help="falcon: pairs that the LSTM reads, at most a block's; without it, as many")
     p.add_argument("--places", type=train.count, help="ppd, transfer: train rows behind so many tokens of a text, drawn anew in each step; without it, behind all")
@@ -339,7 +343,7 @@ def main(args=None):
     a.begin = a.begin or [1] * a.depth
     if a.kind == "transfer" and (len(a.begin) != a.depth or a.begin[-1] >= target.c["layers"]):
         p.error(f"--begin are {a.begin}; there are --depth {a.depth}, each below {target.c['layers']}, the target's layers")
-    layer = max(a.taps) if taps or a.kind in BLOCKS else a.exit if a.kind == "kangaroo" else 0
+    layer = max(a.taps) if taps or a.kind in BLOCKS else a.exit if a.kind in ("kangaroo", "m2r2") else 0
     if layer > target.c["layers"]:
         p.error(f"a stream behind {layer} layers; the target has {target.c['layers']}")
     streams = tuple(f"layer.{k}" for k in a.taps)

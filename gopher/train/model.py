@@ -57,7 +57,7 @@ class Block(nn.Module):
             k, v = held[0][:, :, :n + t], held[1][:, :, :n + t]
         k, v = k.repeat_interleave(h // kv, 1), v.repeat_interleave(h // kv, 1)
         if hasattr(F, "scaled_dot_product_attention") and cache is None:
-            a = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            a = F.scaled_dot_product_attention(q, k, v, is_causal=self.c.get("causal", True))
         else:
             a = torch.baddbmm(mask, (q * e ** -0.5).flatten(0, 1), k.flatten(0, 1).transpose(1, 2)).softmax(-1)
             a = (a @ v.flatten(0, 1)).view(b, h, t, e)
@@ -73,7 +73,8 @@ def layer_dropout(layers, most):
 
 
 class Decoder(nn.Module):
-    """rates, where it is set, is what layer_dropout returns; it counts in training alone."""
+    """rates, where it is set, is what layer_dropout returns; it counts in training alone. Where the configuration's causal is False, all tokens
+    see each other, and there are no caches."""
 
     def __init__(self, c):
         super().__init__()
@@ -91,7 +92,7 @@ class Decoder(nn.Module):
         angle = torch.outer(torch.arange(c["ctx"]).float(), freq)
         self.register_buffer("cos", angle.cos()[None, :, None], persistent=False)
         self.register_buffer("sin", angle.sin()[None, :, None], persistent=False)
-        self.register_buffer("mask", torch.full((c["ctx"], c["ctx"]), -1e9).triu(1), persistent=False)
+        self.register_buffer("mask", torch.full((c["ctx"], c["ctx"]), -1e9 if c.get("causal", True) else 0.0).triu(1), persistent=False)
 
     def forward(self, ids, caches=None, at=0):
         """Logits [B, T, V] of ids [B, T], which come behind the tokens that the caches hold."""

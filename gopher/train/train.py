@@ -50,8 +50,9 @@ def device():
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def half(dev):
-    return torch.autocast(dev, dtype=torch.bfloat16) if dev == "cuda" else contextlib.nullcontext()
+def half(dev, also=False):
+    """A context of bf16 on CUDA, and on a processor where that is asked for."""
+    return torch.autocast(dev, dtype=torch.bfloat16) if dev == "cuda" or also else contextlib.nullcontext()
 
 
 def read(path):
@@ -120,7 +121,7 @@ class Run:
         torch.manual_seed(a.seed)
         self.gen = torch.Generator().manual_seed(a.seed)
         if a.start:
-            self.model, ck = model.load(a.start, self.dev)
+            self.model, ck = self.loaded(a.start)
             self.seen = ck.get("tokens", 0)
             self.model = model.taller(self.model, a.more_layers).to(self.dev)
         else:
@@ -152,6 +153,10 @@ class Run:
         if a.reference:
             self.reference = self.frozen(a.reference)
         self.restore()
+
+    def loaded(self, path):
+        """The model that the run begins with, and its checkpoint."""
+        return model.load(path, self.dev)
 
     def settings(self):
         """What a run that goes on must have in common with its beginning."""

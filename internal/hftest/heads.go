@@ -39,7 +39,7 @@ var SmallHead = HeadShape{Width: 64, Heads: 4, Keys: 2, Inner: 96, Vocab: 80, Dr
 // HeadFamilies are the layouts that [NewHead] makes.
 func HeadFamilies() []string {
 	return []string{
-		"medusa", "medusa-old", "hydra", "hydra++", "eagle", "eagle3", "eagle3-speculators", "fspad", "kangaroo", "peagle", "chimera", "chimera-lent", "falcon",
+		"medusa", "medusa-old", "hydra", "hydra++", "eagle", "eagle3", "eagle3-speculators", "fspad", "kangaroo", "m2r2", "peagle", "chimera", "chimera-lent", "falcon",
 		"ppd", "transfer", "specblock", "clover", "dflash", "dflash-fused", "dflash-speculators", "dflare", "dflare-speculators", "dspark", "dspark-speculators",
 	}
 }
@@ -71,6 +71,12 @@ func NewHead(layout string, s HeadShape) *Head {
 		w.floats("layers.0.input_layernorm.weight", s.Width)
 		w.floats("norm.weight", s.Width)
 		w.Config["exit_layer"] = 2
+	case "m2r2":
+		maps.Copy(w.Config, map[string]any{"exit_layer": 2, "r": 4, "lora_alpha": 8, "hidden_size": s.Width, "vocab_size": s.Vocab})
+		for _, name := range []string{"blk.0.attn_q", "blk.1.ffn_down"} {
+			w.floats(name+".lora_a.weight", 4, map[bool]int{true: s.Width, false: s.Inner}[name == "blk.0.attn_q"])
+			w.floats(name+".lora_b.weight", s.Width, 4)
+		}
 	case "chimera", "chimera-lent":
 		w.chimera(layout == "chimera-lent")
 	case "ppd":

@@ -20,7 +20,7 @@ type budget struct {
 var budgets = []budget{
 	{"core", "engine/... method method/grow method/grow/retokenize verify sample forest kv", 18300, 0},
 	{"constraints", "sample/constrain/... distill", 22000, 0},
-	{"arithmetic", "compute/... internal/kernel/... model", 13200, 0},
+	{"arithmetic", "compute/... internal/kernel/... model", 13500, 0},
 	{"architectures", "model/all model/arch model/hybrid model/encoder model/seq2seq", 7000, 0},
 	{"draft modules", "model/module", 2000, 0},
 	{"adapters", "adapters server/adapters weights/lora", 2000, 0},
@@ -43,7 +43,7 @@ var budgets = []budget{
 	{"completion", "cmd/grove/internal/completion", 1000, 0},
 	{"terminal", "cmd/grove/internal/terminal cmd/grove/internal/conversation", 2000, 0},
 	{"Markdown at a terminal", "cmd/grove/internal/markdown", 1000, 0},
-	{"benchmarks", "cmd/grove/internal/benchmarks bench/...", 6000, 0},
+	{"benchmarks", "cmd/grove/internal/benchmarks bench/...", 6600, 0},
 	{"front door", ". resident sample/advice", 4400, 0},
 	{"search", "search/...", 3000, 0},
 	{"diffusion", "diffuse/...", 3000, 0},
@@ -52,7 +52,7 @@ var budgets = []budget{
 	{"indexes and heads for methods", "method/acceptance method/datastore method/suffixes method/trigrams method/vocabulary", 1500, 0},
 	{"drafting with modules", "method/module", 2000, 0},
 	{"layers for methods", "method/layers", 1000, 0},
-	{"helpers", "internal/atomicfile internal/cachefile internal/guard internal/lint internal/machine internal/mmap internal/near internal/par internal/quota internal/regular internal/stat gopher method/all", 2000, 0},
+	{"helpers", "internal/atomicfile internal/cachefile internal/guard internal/lint internal/machine internal/mmap internal/near internal/options internal/par internal/quota internal/regular internal/stat gopher method/all", 2100, 0},
 }
 
 // methodBudgets are the budgets of methods: those of a family, method/NAME/..., and of the package of one method.

@@ -23,7 +23,7 @@ var rooms = []string{
 	"server/access",
 	"server/wire",
 	"bench",
-	"bench/patterns bench/predict bench/serving bench/units",
+	"bench/canvas bench/patterns bench/predict bench/serving bench/units",
 	"distill distill/states",
 	"weights/pull",
 	"weights/pull/hub weights/pull/registry",
@@ -34,6 +34,7 @@ var rooms = []string{
 	"search/*",
 	"search",
 	"suite/methodtest suite/gophertest",
+	"diffuse/fill",
 	"engine",
 	"engine/drafting",
 	"engine/learned",
@@ -59,7 +60,7 @@ var rooms = []string{
 	"internal/oracle",
 	"compute",
 	"compute/walk",
-	"compute/lowrank compute/output compute/transfer compute/vocab",
+	"compute/lowrank compute/output compute/prior compute/transfer compute/vocab",
 	"compute/cut compute/route",
 	"compute/weight",
 	"compute/rotary",
@@ -83,7 +84,7 @@ var rooms = []string{
 	"internal/hftest",
 	"weights/lora",
 	"weights/heads weights/hf weights/quantize",
-	"weights/hf/encoders weights/hf/hybrid weights/hf/mixtures weights/hf/seq2seq",
+	"weights/hf/diffusion weights/hf/encoders weights/hf/hybrid weights/hf/mixtures weights/hf/seq2seq",
 	"weights/hf/decoder",
 	"weights/hf/folder",
 	"text/calls",
@@ -102,7 +103,7 @@ var rooms = []string{
 	"remote",
 	"text/token",
 	"internal/par/schedule",
-	"gopher internal/atomicfile internal/guard internal/history internal/lint internal/machine internal/mmap internal/near internal/par internal/quota internal/stat server/page", // anyone may import them
+	"gopher internal/atomicfile internal/guard internal/history internal/lint internal/machine internal/mmap internal/near internal/options internal/par internal/quota internal/stat server/page", // anyone may import them
 	"internal/regular",
 }
 
@@ -155,7 +156,7 @@ func within(dir, patterns string) bool {
 }
 
 // numeric are the rooms whose bits are promised (N7).
-var numeric = []string{"compute", "compute/lowrank", "compute/output", "compute/transfer", "compute/vocab", "compute/weight", "compute/rotary", "compute/cut", "compute/route", "kv", "model", "model/arch", "model/hybrid", "model/encoder", "model/seq2seq", "model/module", "sample", "internal/kernel", "internal/kernel/matmul", "internal/kernel/scan"}
+var numeric = []string{"compute", "compute/lowrank", "compute/output", "compute/prior", "compute/transfer", "compute/vocab", "compute/weight", "compute/rotary", "compute/cut", "compute/route", "kv", "model", "model/arch", "model/hybrid", "model/encoder", "model/seq2seq", "model/module", "sample", "internal/kernel", "internal/kernel/matmul", "internal/kernel/scan"}
 
 // roomOf returns the line of a package directory in rooms and the entry that matches it.
 func roomOf(dir string) (rank int, room string, ok bool) {

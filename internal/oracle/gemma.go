@@ -87,18 +87,48 @@ func (m *Model) unitAttention(l int, u unitLayer, x [][]float64, all []kept, eps
 	for i := range x {
 		q := linear("attn_q", x[i])
 		head(q, i, "attn_q_norm", true)
-		first := 0
-		if u.window > 0 {
-			first = max(0, i-u.window+1)
-		}
+		first, end := m.sees(i, len(x), u.window)
 		var sum []float64
 		for h := range u.heads {
 			at := h / (u.heads / u.kvHeads) * u.size
-			sum = append(sum, Attend(q[h*u.size:(h+1)*u.size], Part(all[u.from].k[first:i+1], at, u.size), Part(all[u.from].v[first:i+1], at, u.size), 1, nil)...)
+			sum = append(sum, Attend(q[h*u.size:(h+1)*u.size], Part(all[u.from].k[first:end], at, u.size), Part(all[u.from].v[first:end], at, u.size), 1, nil)...)
 		}
 		out[i] = m.Tensor("blk.%d.attn_output.weight", l).Mul(sum)
 	}
 	return out
+}
+
+// sees returns the rows [first, end) of n that row i sees in a layer with a window; 0: without. A row of a canvas sees what the first one sees, and all of the canvas.
+func (m *Model) sees(i, n, window int) (first, end int) {
+	end = i + 1
+	if text := n - m.Canvas; m.Canvas > 0 && i >= text {
+		i, end = text, n
+	}
+	if window > 0 {
+		first = max(0, i-window+1)
+	}
+	return first, end
+}
+
+// canvasInput is the input of token i of a canvas of DiffusionGemma (Google 2026) whose scaled embedding is x.
+func (m *Model) canvasInput(i int, x []float64, eps float64) []float64 {
+	ones := Weights{In: len(x), V: make([]float64, len(x))}
+	for j := range ones.V {
+		ones.V[j] = 1
+	}
+	if m.Prior != nil {
+		expected := make([]float64, len(x))
+		for id, p := range Softmax(Times(1/m.Temperature, m.Prior[i])) {
+			expected = Plus(expected, Times(p*math.Sqrt(float64(len(x))), m.Tensor("token_embd.weight").Row(id)))
+		}
+		expected = RMSNorm(expected, m.Tensor("self_cond_pre_norm.weight"), eps)
+		gate, up := m.Tensor("self_cond_gate.weight").Mul(expected), m.Tensor("self_cond_up.weight").Mul(expected)
+		for j := range gate {
+			gate[j] = m.gelu(gate[j]) * up[j]
+		}
+		x = Plus(x, m.Tensor("self_cond_down.weight").Mul(gate))
+	}
+	return RMSNorm(x, ones, eps)
 }
 
 // layerInputs returns the inputs of every layer, side by side, of a row with the embedding x.
@@ -150,6 +180,9 @@ func (m *Model) gemma4(ids []int) [][]float64 {
 		if n > 0 {
 			inputs[i] = m.layerInputs(id, x[i], n, eps)
 		}
+		if at := i - (len(ids) - m.Canvas); at >= 0 && m.Canvas > 0 {
+			x[i] = m.canvasInput(at, x[i], eps)
+		}
 	}
 	layers := m.unitLayers(m.CountOr("attention.shared_kv_layers", 0), 6)
 	all := make([]kept, len(layers))
@@ -171,8 +204,11 @@ func (m *Model) gemma4(ids []int) [][]float64 {
 			if n > 0 {
 				x[i] = Plus(x[i], m.inputGate(l, x[i], inputs[i][l*n:(l+1)*n], eps))
 			}
-			if m.Has("blk.%d.layer_output_scale.weight", l) {
-				x[i] = Times(m.Tensor("blk.%d.layer_output_scale.weight", l).V[0], x[i])
+			if scale := "blk.%d.layer_output_scale.weight"; m.Has(scale, l) {
+				if text := "blk.%d.enc_layer_output_scale.weight"; i < len(ids)-m.Canvas && m.Has(text, l) {
+					scale = text
+				}
+				x[i] = Times(m.Tensor(scale, l).V[0], x[i])
 			}
 		}
 	}

@@ -18,6 +18,10 @@ type Model struct {
 	Full   []bool // layers of a decoder in which all tokens see each other; nil: none
 	Half   bool   // looks GELU up in a table of half floats, as llama.cpp does; of gemma3n and gemma4
 
+	Canvas      int         // tokens at the end of a text that are a canvas; of diffusion-gemma
+	Prior       [][]float64 // logits of these that a pass before gave; nil: none
+	Temperature float64     // of the prior
+
 	predictor *predictor // whose layer is computed in place of the model's own; nil: none
 
 	file    *gguf.File
@@ -33,21 +37,24 @@ var forwards = map[string]func(m *Model, ids []int) [][]float64{
 	"unixcoder": (*Model).bert,
 	"codegen2":  (*Model).codeGen2,
 	"deepseek2": (*Model).deepseek2,
-	"gemma":     (*Model).decoder,
-	"gemma2":    (*Model).decoder,
-	"gemma3n":   (*Model).gemma3n,
-	"gemma4":    (*Model).gemma4,
-	"gpt-oss":   (*Model).gptOSS,
-	"llama4":    (*Model).llama4,
-	"mimo2":     (*Model).windowedMixture,
-	"mistral4":  (*Model).deepseek2,
-	"olmo2":     (*Model).decoder,
-	"phi3":      (*Model).decoder,
-	"phimoe":    (*Model).phiMoE,
-	"qwen2":     (*Model).decoder,
-	"qwen3":     (*Model).decoder,
-	"step3":     (*Model).step3,
-	"step35":    (*Model).windowedMixture,
+
+	"diffusion-gemma": (*Model).gemma4,
+
+	"gemma":    (*Model).decoder,
+	"gemma2":   (*Model).decoder,
+	"gemma3n":  (*Model).gemma3n,
+	"gemma4":   (*Model).gemma4,
+	"gpt-oss":  (*Model).gptOSS,
+	"llama4":   (*Model).llama4,
+	"mimo2":    (*Model).windowedMixture,
+	"mistral4": (*Model).deepseek2,
+	"olmo2":    (*Model).decoder,
+	"phi3":     (*Model).decoder,
+	"phimoe":   (*Model).phiMoE,
+	"qwen2":    (*Model).decoder,
+	"qwen3":    (*Model).decoder,
+	"step3":    (*Model).step3,
+	"step35":   (*Model).windowedMixture,
 
 	"eurobert":        (*Model).normedBefore,
 	"gemma-embedding": (*Model).normedBefore,

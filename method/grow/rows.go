@@ -29,7 +29,7 @@ type Rows struct {
 	keep   int       // tokens of the vocabulary that are drafted
 	rows   []method.Row
 	levels []LiveRow
-	places []int // by place in the tree: in Live
+	places Places // in Live
 	got    []method.Result
 	ran    method.Ran
 }
@@ -40,6 +40,17 @@ type LiveRow struct {
 	Parent int      // in Live; [None]
 	Node   forest.Node
 	Layers int // that it has run; 0: all
+}
+
+// Places has a number for nodes of a tree, by their place: such as where the rows of drafts are.
+type Places []int
+
+// Set sets the number of a node.
+func (p *Places) Set(node, n int) {
+	for len(*p) <= node {
+		*p = append(*p, None)
+	}
+	(*p)[node] = n
 }
 
 // None is the trunk's end, as the parent of a live row.
@@ -101,18 +112,20 @@ func (r *Rows) Result(i int) *method.Result { return &r.got[i] }
 func (r *Rows) Expand(ctx context.Context, t *method.Tree, drafts []int) error {
 	r.levels = r.levels[:0]
 	for _, at := range drafts {
-		n := &t.Nodes()[at]
-		l := LiveRow{ID: r.VocabMap.ToDraft(n.ID), Parent: r.Base}
-		if n.Parent != method.Root {
-			l.Parent = r.places[n.Parent]
-		}
-		for len(r.places) <= at {
-			r.places = append(r.places, None)
-		}
-		r.places[at] = len(r.Live) + len(r.levels)
+		l := r.row(&t.Nodes()[at])
+		r.places.Set(at, len(r.Live)+len(r.levels))
 		r.levels = append(r.levels, l)
 	}
 	return r.Run(ctx, r.levels)
+}
+
+// row returns the row of a draft, whose parent was expanded.
+func (r *Rows) row(n *method.Node) LiveRow {
+	l := LiveRow{ID: r.VocabMap.ToDraft(n.ID), Parent: r.Base}
+	if n.Parent != method.Root {
+		l.Parent = r.places[n.Parent]
+	}
+	return l
 }
 
 // Logits implements [LogitSource].

@@ -2,54 +2,47 @@ package layers
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
+	"math"
+
+	"grove/method"
+	"grove/method/grow"
 )
 
-// Options holds the choices of a user of a method that drafts with first layers.
-type Options struct {
-	Exit  int // a number of layers, from 1; 0: none is given
-	Depth int // drafts of a chain at most
+// Options returns the options exit and depth of a method that drafts with first layers; exit is by default the method's choice. what says for errors what exit stands for, and depth
+// is the most drafts of a chain where none is given.
+func Options(what string, depth int) []method.Option {
+	return []method.Option{
+		{Name: "exit", Is: "L, " + what, Least: 1, Most: math.MaxInt},
+		{Name: "depth", Is: "N, the drafts of a chain", Usual: depth, Least: 1, Most: 25},
+	}
 }
 
-// Read reads the options exit and depth, each at most once and with a + between them, over what o has. depth is at most deepest. what says in the
-// error what the option exit stands for.
-func (o *Options) Read(option, what string, deepest int) error {
-	given := Options{}
-	for _, one := range strings.Split(option, "+") {
-		name, value, _ := strings.Cut(one, "=")
-		n, err := strconv.Atoi(value)
-		switch {
-		case err == nil && name == "exit" && n >= 1 && given.Exit == 0:
-			given.Exit = n
-		case err == nil && name == "depth" && n >= 1 && n <= deepest && given.Depth == 0:
-			given.Depth = n
-		default:
-			return fmt.Errorf("option %q is not known; use exit=L, %s, from 1, and depth=N, the drafts of a chain, from 1 to %d, with a + between the two", option, what, deepest)
-		}
-	}
-	if given.Depth == 0 {
-		given.Depth = o.Depth
-	}
-	if given.Exit == 0 {
-		given.Exit = o.Exit
-	}
-	*o = given
-	return nil
+// Chain is the options of a method that exits twice: the layers early, and the drafting behind the first draft that is not likely enough (Kangaroo, Liu et al. 2024, whose
+// values are the usual ones).
+var Chain = []method.Option{
+	{Name: "least", Is: "P, the probability of a draft behind which drafting goes on", Usual: 60, Least: 0, Most: 100, Hundredths: true},
+	{Name: "depth", Is: "N, the drafts of a chain", Usual: 6, Least: 1, Most: 25},
 }
 
-// String returns the one spelling of the options.
-func (o Options) String() string {
-	if o.Exit == 0 {
-		return fmt.Sprintf("depth=%d", o.Depth)
-	}
-	return fmt.Sprintf("exit=%d+depth=%d", o.Exit, o.Depth)
+// Shape returns the shape of chains by the numbers of [Chain].
+func Shape(n []int) grow.Shape {
+	return grow.Shape{Ranks: []int{1}, Beam: 1, Depth: n[1], Spine: true, Least: float32(n[0]) / 100}
 }
 
-// Fits returns an error where the option exit is not below the number of layers of a model.
-func (o Options) Fits(method string, layers int) error {
-	if o.Exit < layers {
+// Fits returns an error where the option exit of a method is not below the number of layers of a model.
+func Fits(name string, exit, layers int) error {
+	if exit < layers {
 		return nil
 	}
-	return fmt.Errorf("%s: exit=%d: the model has %d layers; the exit must be 1 to %d", method, o.Exit, layers, layers-1)
+	return fmt.Errorf("%s: exit=%d: the model has %d layers; the exit must be 1 to %d", name, exit, layers, layers-1)
+}
+
+// Meets returns the check of a method's needs that the target has so many layers.
+func Meets(layers int) func(method.Env) error {
+	return func(e method.Env) error {
+		if e.Target != nil && e.Target.Size().Layers >= layers {
+			return nil
+		}
+		return method.ErrNeeds
+	}
 }

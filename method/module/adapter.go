@@ -25,7 +25,7 @@ type Adapter struct {
 func NewAdapter(own method.Trunk, target method.Size, m *method.Module) *Adapter {
 	s := &Adapter{NewSource(m, target.Vocabulary), grow.NewExit(own, target, m.Taps[0])}
 	s.exit.NoHead, s.exit.Like.Want = true, m.Wants().Rows
-	s.given = s.ran
+	s.given, s.ahead = s.ran, -1
 	return s
 }
 
@@ -38,59 +38,37 @@ func (s *Adapter) BeginRound(t *method.Tree) bool { return s.exit.Begin(t, s.tex
 // Root implements [grow.LogitSource]. There are no logits where the text is longer than the module's context, and while no slot is free.
 func (s *Adapter) Root(ctx context.Context) (bool, error) {
 	ids := s.text.IDs()
-	if ok, err := s.ready(); !ok {
+	if ok, err := s.fresh(); !ok {
 		return false, err
 	}
 	if err := s.end(len(ids) - 1); err != nil {
 		return false, err
 	}
-	if s.known+len(s.features)/s.width >= s.Size.Context {
+	if s.known+s.waiting() >= s.Size.Context {
 		return false, nil
 	}
 	if ok, err := s.exit.Root(ctx); !ok || err != nil {
 		return false, err
 	}
 	s.features = append(s.features, s.ran(0)...)
-	if err := s.follow(ctx, ids[s.first+s.known:]); err != nil {
-		return false, errors.Join(err, s.anew(len(ids)-1))
+	if err := s.follow(ctx); err != nil {
+		return false, errors.Join(err, s.beginAt(len(ids)-1))
 	}
 	return true, nil
 }
 
-// ready opens the sequence, or drops what hangs from its trunk; false: no slot is free.
-func (s *Adapter) ready() (bool, error) {
-	if s.Live, s.own = s.Live[:0], s.own[:0]; s.branch != nil {
-		return true, s.branch.Drop()
-	}
-	b, err := s.module.Open()
-	if errors.Is(err, method.ErrBusy) {
-		return false, nil
-	}
-	if err == nil {
-		s.branch, s.Trunk = b, b
-	}
-	return err == nil, err
-}
-
 // end makes the rows and the features those of the first n tokens of the text, or of none where some are missing.
 func (s *Adapter) end(n int) error {
-	if len(s.features) == 0 && s.known > 0 && s.first+s.known == n+1 { // the text is that of the last round
+	if s.waiting() == 0 && s.known > 0 && s.first+s.known == n+1 { // the text is that of the last round
 		err := s.branch.Truncate(s.known - 1)
 		if s.known = s.branch.Len(); err != nil {
 			return err
 		}
 	}
-	if s.first != grow.None && s.first+s.known+len(s.features)/s.width == n {
+	if s.first != grow.None && s.first+s.known+s.waiting() == n {
 		return nil
 	}
-	return s.anew(n)
-}
-
-// anew makes a trunk without rows begin at a place of the text.
-func (s *Adapter) anew(first int) error {
-	err := s.Source.Begin(s.text)
-	s.first = first
-	return err
+	return s.beginAt(n)
 }
 
 // Expand implements [grow.LogitSource].

@@ -5,7 +5,6 @@ import (
 
 	"grove/forest"
 	"grove/method"
-	"grove/text/token"
 )
 
 // Block runs the rows of a text through a draft module, and the block behind it in one pass. It is for one goroutine.
@@ -43,7 +42,7 @@ func (p *Block) Depths(ctx context.Context, depth int) (first, drafts int, err e
 	}
 	p.block = p.block[:0]
 	for i := range n {
-		row := forest.Row{ID: token.ID(of.Mask)}
+		row := forest.Row{ID: of.Mask}
 		if i == 0 {
 			row.ID = p.text.Last(0)
 		}
@@ -67,7 +66,7 @@ func (p *Block) follows(ctx context.Context, depth int) (first, drafts int, err 
 	masks := min(p.most, depth, p.Size.Rows, p.Size.Context/2, p.Size.MostLive()) - 1
 	p.behind = p.behind[:0]
 	for range masks {
-		p.behind = append(p.behind, method.Row{Row: forest.Row{ID: token.ID(p.module.Block.Mask), Want: forest.Want{Logits: true}}})
+		p.behind = append(p.behind, method.Row{Row: forest.Row{ID: p.module.Block.Mask, Want: forest.Want{Logits: true}}})
 	}
 	if ok, err := p.Source.Root(ctx); !ok || err != nil {
 		return 0, 0, err

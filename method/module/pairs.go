@@ -2,8 +2,6 @@ package module
 
 import (
 	"context"
-	"errors"
-	"slices"
 
 	"grove/forest"
 	"grove/method"
@@ -17,7 +15,7 @@ import (
 //
 // The trunk has the text's pairs but for the last block, which runs anew in each round, in the pass that adds to the trunk.
 type Pairs struct {
-	*Source
+	trunk
 	size, reach int       // pairs of a block, and those that a row carries
 	before      []float32 // features of the pairs before those that wait, which rows of these carry, the oldest first
 	window      []float32 // these, and the features of a pass
@@ -29,10 +27,10 @@ type Pairs struct {
 	inputs  []float32
 	states  []float32
 	logits  []float32
-	path    []token.ID // of the block before a new one and of its own rows
-	pairs   []float32  // the features of these
-	answers []int      // of the last pass: the rows whose logits are behind its drafts
-	rowOf   []int      // by place in the tree: the row whose logits are behind a draft
+	path    []token.ID  // of the block before a new one and of its own rows
+	pairs   []float32   // the features of these
+	answers []int       // of the last pass: the rows whose logits are behind its drafts
+	rowOf   grow.Places // the row whose logits are behind a draft
 }
 
 // maxBlocks bounds the blocks of a tree, whose logits are kept.
@@ -40,36 +38,31 @@ const maxBlocks = 16
 
 // NewPairs returns a source of a module with blocks of pairs, for a target's vocabulary.
 func NewPairs(m *method.Module, vocabulary int) *Pairs {
-	return &Pairs{Source: NewSource(m, vocabulary), size: m.Block.Size, reach: m.Block.Pairs}
+	return &Pairs{trunk: newTrunk(m, vocabulary), size: m.Block.Size, reach: m.Block.Pairs}
 }
 
 // Root implements [grow.LogitSource]: it runs the pairs of the text that are new, and its last block. There is none to draft from where fewer pairs than a block's
 // are known, or not the last ones, where a step holds fewer rows than a block, and while no slot is free.
 func (p *Pairs) Root(ctx context.Context) (bool, error) {
-	n := p.waiting()
-	if n < p.size || p.size > min(p.Size.Rows, p.Size.MostLive()) || p.first+p.known+n != len(p.text.IDs())-1 {
+	if p.size > min(p.Size.Rows, p.Size.MostLive()) {
 		return false, nil
 	}
-	if ok, err := p.fresh(); !ok {
+	if ok, err := p.ready(p.size, 0); !ok {
 		return false, err
 	}
-	if p.known+n > p.Size.Context {
-		if err := p.keepLast(min(n, (p.Size.Context+1)/2)); err != nil || p.waiting() < p.size {
+	p.ends, p.ids, p.inputs, p.states, p.logits = p.ends[:0], p.ids[:0], p.inputs[:0], p.states[:0], p.logits[:0]
+	for done := false; !done; {
+		var err error
+		if done, err = p.follow(ctx); err != nil {
 			return false, err
 		}
 	}
-	p.ends, p.ids, p.inputs, p.states, p.logits = p.ends[:0], p.ids[:0], p.inputs[:0], p.states[:0], p.logits[:0]
-	all, done := p.features, false
-	var err error
-	for !done && err == nil {
-		done, err = p.follow(ctx)
-	}
-	p.features = all[:copy(all, p.features)]
+	p.trim()
 	if cap(p.vectors) > method.MaxLive*p.reach*p.width { // a prompt's
-		p.features, p.vectors, p.window = slices.Clone(p.features), nil, nil
+		p.vectors, p.window = nil, nil
 	}
 	p.answers = append(p.answers[:0], 0)
-	return err == nil, err
+	return true, nil
 }
 
 // follow makes pairs that wait the trunk's, as many as a pass takes, and runs the last block in the same pass where it has room; it returns whether it did.
@@ -92,20 +85,17 @@ func (p *Pairs) follow(ctx context.Context) (done bool, err error) {
 		}
 		p.add(ids, p.window, back+i, block, forest.Trunk, i)
 	}
-	if err := p.Grow(ctx, p.rows); err != nil {
-		return false, errors.Join(err, p.branch.Drop())
+	if err := p.extend(ctx, n); err != nil {
+		return false, err
 	}
 	if done {
 		p.ids, p.inputs = append(p.ids, ids[back+n:][:p.size]...), append(p.inputs, p.features[n*p.width:][:p.size*p.width]...)
 		p.record(n)
 	}
-	if n == 0 {
-		return done, nil
-	}
 	keeps := min(back+n, p.reach-1)
 	p.before = append(p.before[:0], p.window[(back+n-keeps)*p.width:(back+n)*p.width]...)
-	p.known, p.features = p.known+n, p.features[n*p.width:]
-	return done, p.branch.Commit(p.Result(n - 1).Node)
+	p.passed(n)
+	return done, nil
 }
 
 // begin begins a pass.
@@ -146,10 +136,8 @@ func (p *Pairs) Expand(ctx context.Context, t *method.Tree, drafts []int) error 
 		if row++; row%p.size == 0 {
 			row = p.next(t, at, row/p.size-1)
 		}
-		for len(p.rowOf) <= at {
-			p.rowOf = append(p.rowOf, 0)
-		}
-		p.rowOf[at], p.answers = row, append(p.answers, row)
+		p.rowOf.Set(at, row)
+		p.answers = append(p.answers, row)
 	}
 	if len(p.rows) == 0 {
 		return nil
@@ -207,7 +195,7 @@ func (p *Pairs) Memory(blocks int) method.Memory {
 
 // Held returns the room that the source has made.
 func (p *Pairs) Held() method.Memory {
-	r := p.Source.Held()
+	r := p.trunk.Held()
 	for _, room := range [][]float32{p.before, p.window, p.vectors, p.inputs, p.states, p.logits, p.pairs} {
 		r.Logits += 4 * cap(room)
 	}

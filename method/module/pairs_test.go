@@ -44,7 +44,7 @@ func newPaired(t *testing.T, size, reach, context, rows int) *paired {
 		return logits
 	}
 	x.model = m
-	of := &method.Module{Model: m, Family: "falcon", FeedsState: true, Block: &method.Block{Size: size, Sees: true, Pairs: reach}}
+	of := &method.Module{Model: m, Module: forest.Module{Family: "falcon", FeedsState: true, Block: &forest.Block{Size: size, Sees: true, Pairs: reach}}}
 	x.source = NewPairs(of, pairTokens)
 	x.drafts = NewDrafter(grow.Shape{Growth: grow.Fixed, Ranks: []int{2, 1, 1, 1, 1}, Beam: 2}, x.source, of, pairTokens)
 	return x

@@ -123,10 +123,7 @@ func (c *Predictors) path(t *method.Tree, at int) {
 // add adds the row of a draft of a depth to the next pass of predictor p, whose live rows are from before, unless it has the row.
 func (c *Predictors) add(p, from int, t *method.Tree, depth, at int) {
 	s, n := c.sources[p], &t.Nodes()[at]
-	for len(s.places) <= at {
-		s.places = append(s.places, grow.None)
-	}
-	if s.places[at] != grow.None {
+	if at < len(s.places) && s.places[at] != grow.None {
 		return
 	}
 	l, row := grow.LiveRow{ID: n.ID, Parent: grow.None}, method.Row{Row: forest.Row{ID: n.ID, Want: forest.Want{State: true}}}
@@ -138,7 +135,7 @@ func (c *Predictors) add(p, from int, t *method.Tree, depth, at int) {
 		}
 	}
 	row.Vector = c.feature(p, depth, int(n.Parent))
-	s.places[at] = len(s.Live)
+	s.places.Set(at, len(s.Live))
 	s.rows, s.Live = append(s.rows, row), append(s.Live, l)
 }
 

@@ -41,7 +41,7 @@ func newChain(t *testing.T, n, context int, chained bool) *chain {
 			return next(path, r)
 		}
 		x.models = append(x.models, &busy{Model: m})
-		of = append(of, &method.Module{Model: x.models[p], Family: "mtp", FeedsState: true, Chained: chained})
+		of = append(of, &method.Module{Model: x.models[p], Module: forest.Module{Family: "mtp", FeedsState: true, Chained: chained}})
 	}
 	of[0].Next = of[1:]
 	x.source = NewPredictors(of[0], 8)

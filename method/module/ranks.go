@@ -1,9 +1,8 @@
 package module
 
 import (
+	"grove/forest"
 	"math"
-
-	"grove/method"
 )
 
 const (
@@ -26,7 +25,7 @@ type Ranks struct {
 }
 
 // NewRanks returns the rank head of a module that has one.
-func NewRanks(b *method.Block) *Ranks {
+func NewRanks(b *forest.Block) *Ranks {
 	hidden := len(b.Rank[1])
 	return &Ranks{in: b.Rank[0], bias: b.Rank[1], out: b.Rank[2], outBias: b.Rank[3], width: len(b.Rank[0])/hidden - rankFeatures, hidden: make([]float64, hidden)}
 }

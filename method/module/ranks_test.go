@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"grove/method"
+	"grove/forest"
 )
 
 // TestRank compares the rank head with a plain computation.
@@ -20,7 +20,7 @@ func TestRank(t *testing.T) {
 		return v
 	}
 	const width, hidden = 8, 24
-	b := &method.Block{Rank: [4][]float32{random(hidden * (width + rankFeatures)), random(hidden), random(RankClasses * hidden), random(RankClasses)}}
+	b := &forest.Block{Rank: [4][]float32{random(hidden * (width + rankFeatures)), random(hidden), random(RankClasses * hidden), random(RankClasses)}}
 	r, seen := NewRanks(b), map[int]bool{}
 	for range 200 {
 		state, logits := random(width), random(40)

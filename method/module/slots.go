@@ -2,7 +2,6 @@ package module
 
 import (
 	"context"
-	"errors"
 
 	"grove/forest"
 	"grove/method"
@@ -38,8 +37,7 @@ func NewSlots(m *method.Module, vocabulary int) *Slots {
 // Root runs the blocks of the tokens of the text that are new. Those of the last one are the first rows of Live, and the results from 0 on. It returns false where there is nothing to draft
 // from: features are not known, or no sequence is free.
 func (s *Slots) Root(ctx context.Context) (bool, error) {
-	ids, n := s.text.IDs(), s.waiting()
-	if n == 0 || s.first+s.known+n != len(ids)-1 || s.Size.Rows < s.size || s.Size.Context < 2 {
+	if s.Size.Rows < s.size || s.Size.Context < 2 {
 		return false, nil
 	}
 	if s.lives && s.known > 0 {
@@ -48,35 +46,32 @@ func (s *Slots) Root(ctx context.Context) (bool, error) {
 		}
 	}
 	s.lives = false
-	if ok, err := s.fresh(); !ok {
+	s.forget()
+	if ok, err := s.ready(1, 0); !ok {
 		return false, err
 	}
-	if s.known+n > s.Size.Context {
-		if err := s.keepLast(min(n, (s.Size.Context+1)/2)); err != nil {
-			return false, err
-		}
-	}
-	return true, s.followSlots(ctx, ids[s.first+s.known+1:])
+	return true, s.followSlots(ctx)
 }
 
-// followSlots makes blocks of the tokens of the text that are new, and of the features before them.
-func (s *Slots) followSlots(ctx context.Context, ids []token.ID) error {
-	features := s.features
-	for len(ids) > 0 {
+// followSlots runs the blocks of the tokens of the text that are new, and makes them the trunk's, but for the last one.
+func (s *Slots) followSlots(ctx context.Context) error {
+	for ids := s.tokens(); len(ids) > 0; ids = s.tokens() {
 		n := min(len(ids), s.Size.Rows/s.size)
+		end, done := n == len(ids), n
+		if end {
+			done--
+		}
 		s.rows = s.rows[:0]
 		for i := range n {
-			s.add(s.known+i, len(s.rows), forest.Trunk, ids[i], features[i*s.width:][:s.width], i == len(ids)-1)
+			s.add(s.known+i, len(s.rows), forest.Trunk, ids[i], s.feature(i), i == len(ids)-1)
 		}
-		if err := s.extendSlots(ctx, n, n == len(ids)); err != nil {
-			s.features = append(s.features[:0], features...)
+		if err := s.extend(ctx, done*s.size); err != nil {
 			return err
 		}
-		ids, features, s.known = ids[n:], features[n*s.width:], s.known+n
+		s.last, s.lives, s.offset = s.Rows.Result(n*s.size-1).Node, end, done*s.size
+		s.passed(n)
 	}
-	if s.features = s.features[:0]; cap(s.features) > method.MaxLive*s.width {
-		s.features = nil // a prompt's
-	}
+	s.trim()
 	s.keepBlock(0, grow.None)
 	return nil
 }
@@ -96,21 +91,6 @@ func (s *Slots) add(at, after int, parent forest.Node, id token.ID, vector []flo
 		}
 		s.rows = append(s.rows, method.Row{Row: row, After: after})
 	}
-}
-
-// extendSlots runs the rows of n blocks and commits them, but for the last one of the text.
-func (s *Slots) extendSlots(ctx context.Context, n int, end bool) error {
-	if err := s.Grow(ctx, s.rows); err != nil {
-		return errors.Join(err, s.branch.Drop())
-	}
-	s.last, s.lives = s.Result(n*s.size-1).Node, end
-	if end {
-		s.offset, n = (n-1)*s.size, n-1
-	}
-	if n == 0 {
-		return nil
-	}
-	return s.branch.Commit(s.Rows.Result(n*s.size - 1).Node)
 }
 
 // keepBlock adds the slots of the block whose results begin at a place to the live rows, and keeps what they gave.

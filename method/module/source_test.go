@@ -53,7 +53,7 @@ func newModular(t *testing.T, context int) *modular {
 		return next(path, r)
 	}
 	x.model = &busy{Model: m}
-	of := &method.Module{Model: x.model, Family: "eagle", FeedsState: true}
+	of := &method.Module{Model: x.model, Module: forest.Module{Family: "eagle", FeedsState: true}}
 	x.source = NewSource(of, 8)
 	x.drafts = NewDrafter(grow.Shape{Growth: grow.Fixed, Ranks: []int{2, 1, 1}, Beam: 2}, x.source, of, 8)
 	return x
@@ -313,7 +313,7 @@ func TestShift(t *testing.T) {
 
 // TestModuleAllocatesNothing drafts and commits in the steady state, besides what the scripted model allocates.
 func TestAllocatesNothing(t *testing.T) {
-	s := NewSource(&method.Module{Model: growtest.Cycle(8, 3), FeedsState: true}, 8)
+	s := NewSource(&method.Module{Model: growtest.Cycle(8, 3), Module: forest.Module{FeedsState: true}}, 8)
 	h := &method.History{}
 	ids := slices.Repeat([]token.ID{3, 5}, 600)
 	h.Begin(ids[:4], 4)

@@ -41,7 +41,7 @@ func newText(t *testing.T) *growtest.Text {
 type standing struct{}
 
 func (standing) NewDrafter(method.Trunk) (method.Drafter, error) {
-	return NewStanding(&method.Module{Rows: []forest.Row{{Vector: []float32{1}}, {Vector: []float32{2}}, {Vector: []float32{3}}}}, vocabulary), nil
+	return NewStanding(&method.Module{Module: forest.Module{Rows: []forest.Row{{Vector: []float32{1}}, {Vector: []float32{2}}, {Vector: []float32{3}}}}}, vocabulary), nil
 }
 
 // TestStandingDraft: the lists of the last round's vectors are those of the places behind the text; those of an earlier one serve as far as they reach.
@@ -190,7 +190,7 @@ func TestStandingAllocatesNothing(t *testing.T) {
 
 // TestStandingShare: above temperature 0 candidates come in the order of a draw, and shares that were learnt stand for their probabilities.
 func TestStandingShare(t *testing.T) {
-	d := NewStanding(&method.Module{Rows: make([]forest.Row, 1)}, vocabulary)
+	d := NewStanding(&method.Module{Module: forest.Module{Rows: make([]forest.Row, 1)}}, vocabulary)
 	h := &method.History{}
 	if err := d.Begin(h); err != nil || d.product.Share != nil {
 		t.Errorf("greedy texts have shares (%v)", err)

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"grove/forest"
 	"grove/method"
 	"grove/text/token"
 )
@@ -18,7 +19,7 @@ func rankModule() *method.Module {
 		}
 		return v
 	}
-	return &method.Module{Block: &method.Block{Rank: [4][]float32{values(8 * (4 + rankFeatures)), values(8), values(RankClasses * 8), values(RankClasses)}}}
+	return &method.Module{Module: forest.Module{Block: &forest.Block{Rank: [4][]float32{values(8 * (4 + rankFeatures)), values(8), values(RankClasses * 8), values(RankClasses)}}}}
 }
 
 // rankLogits are logits of 40 tokens whose k-th largest is the token k.

@@ -7,6 +7,8 @@ func init() {
 	model.Register("llada", openLLaDA)
 	model.Register("llada-moe", openLLaDAMoE)
 	model.Register("rnd1", openRND1)
+	model.Register("sdar", openSDAR)
+	model.Register("sdar_moe", openSDARMoE)
 }
 
 // openDream opens Dream (Ye et al. 2025), a masked diffusion model that began as a Qwen 2.5: a row gives the token behind its own place.
@@ -47,5 +49,19 @@ func openLLaDAMoE(l *model.Loader) model.Model {
 func openRND1(l *model.Loader) model.Model {
 	m := openQwen3MoE(l)
 	l.MaskedDiffusion()
+	return m
+}
+
+// openSDAR opens SDAR (Cheng et al. 2025) and TraDo, models of block diffusion that began as a Qwen 3. The name and the keys are grove's: no other program has files of it.
+func openSDAR(l *model.Loader) model.Model {
+	m := openQwen3(l)
+	l.BlockDiffusion()
+	return m
+}
+
+// openSDARMoE opens SDAR of Qwen 3 with a mixture of experts in every layer.
+func openSDARMoE(l *model.Loader) model.Model {
+	m := openQwen3MoE(l)
+	l.BlockDiffusion()
 	return m
 }

@@ -22,7 +22,8 @@ type gemma4 struct {
 	head    model.Head
 	inputs  layerInputs
 	layers  []gemma4Layer
-	softcap float32 // of logits; 0: none
+	softcap float32      // of logits; 0: none
+	canvas  *canvasInput // of DiffusionGemma; nil: none
 }
 
 type gemma4Layer struct {
@@ -33,6 +34,7 @@ type gemma4Layer struct {
 	mixture            *gemma4Mixture // nil: none
 	gate               inputGate
 	scale              compute.Vector // one value; empty: 1
+	text               compute.Vector // the scale of rows that are of no canvas, where it is another one
 }
 
 // gemma4Mixture is the experts beside the feed-forward block of a layer, with their norms.
@@ -43,11 +45,19 @@ type gemma4Mixture struct {
 }
 
 func openGemma4(l *model.Loader) model.Model {
+	if m := loadGemma4(l); m != nil {
+		return m
+	}
+	return nil
+}
+
+// loadGemma4 returns nil where the load has failed.
+func loadGemma4(l *model.Loader) *gemma4 {
 	s, layers := l.LayerHyperparameters()
 	windowed := l.Windows(l.Count("attention.sliding_window", 1, 1<<24), gemma3Period)
 	local := l.CountOr("attention.key_length_swa", s.KeySize, 1, 1<<12)
 	if v := l.CountOr("attention.value_length_swa", local, 1, 1<<12); v != local || s.ValueSize != s.KeySize {
-		l.Fail("gemma4 has heads of %d and %d values for keys and of %d and %d for values; the two must be equal", s.KeySize, local, s.ValueSize, v)
+		l.Fail("%s has heads of %d and %d values for keys and of %d and %d for values; the two must be equal", l.Info().Arch, s.KeySize, local, s.ValueSize, v)
 	}
 	global := l.Rope(s, true)
 	ropeLocal := localRope(l, l.CountOr("rope.dimension_count_swa", local, 1, local))
@@ -114,6 +124,7 @@ func (m *gemma4) Forward(x *compute.Exec) {
 		m.inputs.Begin(x, h)
 		x.Leave(h)
 	}
+	m.canvas.begin(x)
 	for i := range m.layers {
 		l := &m.layers[i]
 		stream, ok := x.Enter(i)
@@ -130,7 +141,10 @@ func (m *gemma4) Forward(x *compute.Exec) {
 		if m.inputs.n > 0 {
 			stream = x.Add(stream, l.gate.Forward(x, &m.inputs, i, stream))
 		}
-		if l.scale.Len() > 0 {
+		switch {
+		case l.text.Len() > 0:
+			stream = x.ScaleBlocks(stream, l.text.F[0], l.scale.F[0])
+		case l.scale.Len() > 0:
 			stream = x.Scale(stream, l.scale.F[0])
 		}
 		x.Leave(stream)

@@ -21,6 +21,7 @@ type unitAttention struct {
 	out                compute.Projection
 	qNorm, kNorm, unit compute.Vector
 	rope               *compute.Rope
+	wide               bool // rows of a block see all of it in layers with a window
 }
 
 // unitLayers has what the layers of a model with this attention share.
@@ -81,7 +82,7 @@ func (u *unitLayers) attention(l *model.Loader, s model.Hyperparameters, i int) 
 // Forward returns the block's addition; h is the normed stream.
 func (a *unitAttention) Forward(x *compute.Exec, h compute.Buf) compute.Buf {
 	s := &a.hparams
-	c := compute.Attention{Layer: a.layer, Heads: s.Heads, Scale: 1}
+	c := compute.Attention{Layer: a.layer, Heads: s.Heads, Scale: 1, Wide: a.wide}
 	qkv := x.Linears(a.qkv, h)
 	q := x.Rope(x.NormHeads(qkv[0], s.Heads, a.qNorm, s.Eps), s.Heads, a.rope)
 	if len(qkv) == 1 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"grove/compute"
+	"grove/forest"
 	"grove/model"
 )
 
@@ -44,7 +45,7 @@ func openChimera(l *model.Loader) model.Model {
 	n := l.Count("block_count", 1, maxHeads)
 	s := l.ModuleHyperparameters(firstHead+n, true)
 	m := &chimera{info: l.Info(), hp: s, lent: l.Lent(), in: l.Projection("trigram.in", 3*s.Width, 3*s.Width), out: l.Projection("trigram.out", s.Width, 3*s.Width)}
-	m.info.Module = &model.Module{Family: "chimera", Heads: n, Prefix: rowLayer + 1}
+	m.info.Module = &forest.Module{Family: "chimera", Heads: n, Prefix: rowLayer + 1}
 	l.KeepsKeys(s, readLayer)
 	m.layer = moduleLayer{
 		attnNorm: l.Vector("prefix.attn_norm.weight", s.Width), ffnNorm: l.Vector("prefix.ffn_norm.weight", s.Width),

@@ -2,6 +2,7 @@ package module
 
 import (
 	"grove/compute"
+	"grove/forest"
 	"grove/model"
 )
 
@@ -48,7 +49,7 @@ func openClover(l *model.Loader) model.Model {
 	n := l.Count("block_count", 1, maxLayers)
 	s := l.ModuleHyperparameters(n+3, true)
 	m := &clover{info: l.Info(), hp: s, lent: l.Lent()}
-	m.info.Module = &model.Module{Family: "clover", Prefix: n}
+	m.info.Module = &forest.Module{Family: "clover", Prefix: n}
 	heads := l.CountOr("cell.head_count", max(1, s.Heads), 1, maxCellHeads)
 	if l.OK() && s.Width%heads != 0 {
 		l.Fail("%d heads of cells do not divide %d, the width", heads, s.Width)

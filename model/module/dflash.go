@@ -4,9 +4,11 @@ import (
 	"fmt"
 
 	"grove/compute"
+	"grove/forest"
 	"grove/internal/kernel"
 	"grove/kv"
 	"grove/model"
+	"grove/text/token"
 )
 
 // Bounds of modules that draft blocks.
@@ -75,7 +77,7 @@ func openDFlash(l *model.Loader) model.Model {
 	s := l.ModuleHyperparameters(layers, true)
 	m := &dflash{info: l.Info(), hp: s, lent: l.Lent()}
 	m.embed, m.embedScale = m.lent.Embed, m.lent.EmbedScale
-	b := &model.Module{Family: "dflash"}
+	b := &forest.Module{Family: "dflash"}
 	join, hidden := "fc", "hidden_norm.weight"
 	if m.info.Arch == llamaDFlash {
 		prefix, join, hidden = "dflash.", "dflash_fc", "dflash_hidden_norm.weight"
@@ -86,8 +88,8 @@ func openDFlash(l *model.Loader) model.Model {
 	}
 	vocabulary, ordered := draftVocabulary(l), l.Has("markov_w1.weight")
 	b.Vocabulary = vocabulary
-	b.Block = &model.ModuleBlock{
-		Size: l.Count(prefix+"block_size", 2, maxBlock), Mask: int32(l.Count(prefix+"mask_token_id", 0, m.info.Vocabulary-1)),
+	b.Block = &forest.Block{
+		Size: l.Count(prefix+"block_size", 2, maxBlock), Mask: token.ID(l.Count(prefix+"mask_token_id", 0, m.info.Vocabulary-1)),
 		Own: !l.BoolOr("sample_from_anchor", ordered), Sees: !l.BoolOr("attention.causal", false),
 	}
 	m.info.Module = b

@@ -4,7 +4,9 @@ import (
 	"fmt"
 
 	"grove/compute"
+	"grove/forest"
 	"grove/model"
+	"grove/text/token"
 )
 
 // maxLayers bounds the layers of a module.
@@ -38,7 +40,7 @@ type moduleLayer struct {
 func openEagle(l *model.Loader) model.Model {
 	m := &eagle{}
 	m.open(l, maxLayers)
-	m.info.Module = &model.Module{Family: "eagle", FeedsState: true}
+	m.info.Module = &forest.Module{Family: "eagle", FeedsState: true}
 	return m
 }
 
@@ -67,7 +69,7 @@ func openLayer(l *model.Loader, s model.Hyperparameters, i, width int, rope *com
 }
 
 // ownHead loads the module's own head, of the tokens that it drafts; nil: it has none, and the target's is lent.
-func ownHead(l *model.Loader, s model.Hyperparameters, vocabulary []int32) *compute.Projection {
+func ownHead(l *model.Loader, s model.Hyperparameters, vocabulary []token.ID) *compute.Projection {
 	out := l.Info().Vocabulary
 	if vocabulary != nil {
 		out = len(vocabulary)
@@ -161,7 +163,7 @@ func (m *eagle3) open(l *model.Loader) {
 	layers := len(l.Target().Layers)
 	taps := readTaps(l, featureTaps, []int{2, layers / 2, layers - 3})
 	vocabulary := draftVocabulary(l)
-	m.info.Module = &model.Module{Family: "eagle3", Taps: taps, Vocabulary: vocabulary}
+	m.info.Module = &forest.Module{Family: "eagle3", Taps: taps, Vocabulary: vocabulary}
 	m.embedNorm = l.Vector("blk.0.embd_norm.weight", s.Width)
 	rope, width := l.Rope(s, l.BoolOr("rope.neox", true)), 2*s.Width
 	for i := 0; i < s.Layers && l.OK(); i++ {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"grove/compute"
+	"grove/forest"
 	"grove/model"
 )
 
@@ -54,9 +55,9 @@ type lstmState struct{ out, cell compute.Buf }
 func openFalcon(l *model.Loader) model.Model {
 	s := l.ModuleHyperparameters(l.Count("block_count", 1, maxLayers), true)
 	m := &falcon{info: l.Info(), hp: s, lent: l.Lent()}
-	b := &model.ModuleBlock{Size: l.Count("block_size", 1, maxBlock), Sees: true}
+	b := &forest.Block{Size: l.Count("block_size", 1, maxBlock), Sees: true}
 	b.Pairs = l.CountOr("lstm_pairs", 1, 1, max(1, min(maxPairs, b.Size)))
-	m.info.Module = &model.Module{Family: "falcon", FeedsState: true, Block: b}
+	m.info.Module = &forest.Module{Family: "falcon", FeedsState: true, Block: b}
 	inputs := 2 * s.Width
 	for i := 0; i < maxCells && (i == 0 || l.Has(fmt.Sprintf("lstm.%d.ih.weight", i))); i++ {
 		m.cells = append(m.cells, openLSTM(l, fmt.Sprintf("lstm.%d.", i), s.Width, inputs, b.Pairs > 1))

@@ -2,6 +2,7 @@ package module
 
 import (
 	"grove/compute"
+	"grove/forest"
 	"grove/model"
 )
 
@@ -33,7 +34,7 @@ func openFSPAD(l *model.Loader) model.Model {
 	if l.OK() && !m.samples && m.logits == nil {
 		l.Fail("tensors %q and %q are missing; a module of this family has one of them", "fc.ffn_gate.weight", "blk.0.ffn_down_logits.weight")
 	}
-	m.info.Module = &model.Module{Family: "fspad", FeedsState: m.logits == nil}
+	m.info.Module = &forest.Module{Family: "fspad", FeedsState: m.logits == nil}
 	return m
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"grove/compute"
+	"grove/forest"
 	"grove/model"
 )
 
@@ -42,7 +43,7 @@ func openHydra(l *model.Loader) model.Model {
 	}
 	s := l.ModuleHyperparameters(layers+n, layers > 0)
 	m := &hydra{info: l.Info(), hp: s, lent: l.Lent()}
-	m.info.Module = &model.Module{Family: "hydra", Heads: n, Prefix: layers}
+	m.info.Module = &forest.Module{Family: "hydra", Heads: n, Prefix: layers}
 	if layers > 0 {
 		m.prefix = openPrefix(l, s)
 	}

@@ -2,6 +2,7 @@ package module
 
 import (
 	"grove/compute"
+	"grove/forest"
 	"grove/model"
 )
 
@@ -25,7 +26,7 @@ func openKangaroo(l *model.Loader) model.Model {
 		info: l.Info(), hp: s, lent: l.Lent(), attnNorm: l.Vector("blk.0.attn_norm.weight", s.Width), norm: l.Vector("output_norm.weight", s.Width),
 		attn: l.Attention(s, 0, l.Rope(s, l.BoolOr("rope.neox", true))),
 	}
-	m.info.Module = &model.Module{Family: "kangaroo", Taps: []int{exit}}
+	m.info.Module = &forest.Module{Family: "kangaroo", Taps: []int{exit}}
 	return m
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"grove/compute"
+	"grove/forest"
 	"grove/model"
 )
 
@@ -33,7 +34,7 @@ func openMedusa(l *model.Loader) model.Model {
 	n, blocks := l.Count("block_count", 1, maxHeads), l.CountOr("residual_count", 1, 0, maxBlocks)
 	s := l.ModuleHyperparameters(n, false)
 	m := &medusa{info: l.Info(), lent: l.Lent()}
-	m.info.Module = &model.Module{Family: "medusa", Heads: n}
+	m.info.Module = &forest.Module{Family: "medusa", Heads: n}
 	for k := 0; k < n && l.OK(); k++ {
 		m.heads = append(m.heads, medusaHead{residual(l, s.Width, k, blocks)})
 	}

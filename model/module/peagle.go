@@ -2,7 +2,9 @@ package module
 
 import (
 	"grove/compute"
+	"grove/forest"
 	"grove/model"
+	"grove/text/token"
 )
 
 func init() { model.RegisterModule("peagle", openPEagle) }
@@ -25,7 +27,7 @@ func openPEagle(l *model.Loader) model.Model {
 	m.open(l)
 	b, width := m.info.Module, m.hp.Width
 	b.Family = "peagle"
-	b.Block = &model.ModuleBlock{Size: l.Count("block_size", 2, maxBlock), Mask: int32(l.Count("mask_token_id", 0, m.info.Vocabulary-1)), Follows: true}
+	b.Block = &forest.Block{Size: l.Count("block_size", 2, maxBlock), Mask: token.ID(l.Count("mask_token_id", 0, m.info.Vocabulary-1)), Follows: true}
 	m.hidden = l.Vector("mask_hidden.weight", featureTaps*width)
 	m.embed, m.embedScale = m.lent.Embed, m.lent.EmbedScale
 	if l.Has("token_embd.weight") {

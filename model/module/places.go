@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"grove/model"
+	"grove/text/token"
 )
 
 // readTaps reads the places of the target's stream that a module reads, or returns other where the file names none. They are distinct, from 1
@@ -49,18 +50,18 @@ func checkTaps(l *model.Loader, name string, taps []int, first int) {
 }
 
 // draftVocabulary reads the target's ids of the tokens that a module drafts; nil where the file names none.
-func draftVocabulary(l *model.Loader) []int32 {
+func draftVocabulary(l *model.Loader) []token.ID {
 	ids, ok := l.Ints("draft_vocabulary")
 	if !ok || !l.OK() {
 		return nil
 	}
-	out, last := make([]int32, len(ids)), -1
+	out, last := make([]token.ID, len(ids)), -1
 	for i, id := range ids {
 		if id <= last || id >= l.Target().Vocabulary {
 			l.Fail("value %d of %s.draft_vocabulary is %d; ids ascend, up to %d", i, l.Info().Arch, id, l.Target().Vocabulary-1)
 			return nil
 		}
-		out[i], last = int32(id), id
+		out[i], last = token.ID(id), id
 	}
 	return out
 }

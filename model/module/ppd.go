@@ -25,7 +25,7 @@ func openStanding(l *model.Loader, family string) (m *standing, n, width int) {
 	s := l.ModuleHyperparameters(1, false)
 	l.Info().Layers = []kv.Layer{{}}
 	m = &standing{info: l.Info(), lent: l.Lent()}
-	m.info.Module = &model.Module{Family: family}
+	m.info.Module = &forest.Module{Family: family}
 	return m, n, s.Width
 }
 

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"grove/compute"
+	"grove/forest"
 	"grove/kv"
 	"grove/model"
 )
@@ -22,7 +23,7 @@ func openPredictor(target model.Lender, i int) model.Model {
 		id, err := of.Identity()
 		return id + " predictor " + strconv.Itoa(i), err
 	}
-	info.Module = &model.Module{Family: "mtp", FeedsState: true, Chained: of.Arch != "mimo2"}
+	info.Module = &forest.Module{Family: "mtp", FeedsState: true, Chained: of.Arch != "mimo2"}
 	info.Module.LayerCost = model.LayerCost(p.Params, 1, of)
 	return &predictor{info: &info, p: p, lent: target.Lend()}
 }

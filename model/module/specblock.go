@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"grove/compute"
+	"grove/forest"
 	"grove/model"
 )
 
@@ -43,8 +44,8 @@ func openSpecBlock(l *model.Loader) model.Model {
 	m := &specblock{eagle: eagle{info: l.Info(), hp: s, lent: l.Lent(), join: l.Projection("fc", width, featureTaps*width)}}
 	layers := len(l.Target().Layers)
 	vocabulary := draftVocabulary(l)
-	b := &model.ModuleBlock{Size: slots, Rank: rankHead(l, width)}
-	m.info.Module = &model.Module{Family: "specblock", Taps: readTaps(l, featureTaps, []int{2, layers / 2, layers - 3}), Vocabulary: vocabulary, Block: b}
+	b := &forest.Block{Size: slots, Rank: rankHead(l, width)}
+	m.info.Module = &forest.Module{Family: "specblock", Taps: readTaps(l, featureTaps, []int{2, layers / 2, layers - 3}), Vocabulary: vocabulary, Block: b}
 	if vocabulary != nil && len(vocabulary) < rankTop || m.info.Vocabulary < rankTop {
 		l.Fail("the module drafts %d tokens; its rank head reads the %d largest logits", len(vocabulary), rankTop)
 	}

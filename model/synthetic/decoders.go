@@ -27,6 +27,8 @@ var decoders = map[string]traits{
 	"qwen3":     {headNorms: true},
 	"qwen3moe":  {headNorms: true},
 	"rnd1":      {headNorms: true, canvas: true},
+	"sdar":      {headNorms: true, canvas: true},
+	"sdar_moe":  {headNorms: true, canvas: true},
 }
 
 // decoder adds the layers of a decoder with RMSNorm and a gate.
@@ -69,8 +71,11 @@ func (b *builder) decoder(t traits) {
 	if t.canvas {
 		b.set("attention.causal", false)
 		b.metadata = append(b.metadata, gguf.KV{Key: "tokenizer.ggml.mask_token_id", Value: gguf.Of(uint32(s.Vocab - 1))})
-		if s.Arch == "llada" || s.Arch == "llada-moe" {
-			b.metadata = append(b.metadata, gguf.KV{Key: "diffusion.shift_logits", Value: gguf.Of(false)})
+		if s.Arch != "dream" && s.Arch != "rnd1" {
+			b.metadata = append(b.metadata, gguf.KV{Key: "diffusion.shift_logits", Value: gguf.Of(s.Shift)})
+		}
+		if s.Arch == "sdar" || s.Arch == "sdar_moe" {
+			b.metadata = append(b.metadata, gguf.KV{Key: "diffusion.block_length", Value: gguf.Of(uint32(s.Block))})
 		}
 	}
 }

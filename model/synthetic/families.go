@@ -15,13 +15,16 @@ type Latent struct {
 
 // families are the architectures with more differences from Llama than [traits] list.
 var families = map[string]func(b *builder){
-	"bert":       (*builder).bert,
-	"blockffn":   (*builder).blockFFN,
-	"unixcoder":  (*builder).bert,
-	"codegen2":   (*builder).codeGen2,
-	"deepseek2":  (*builder).deepseek2,
-	"gemma3n":    (*builder).gemma3n,
-	"gemma4":     (*builder).gemma4,
+	"bert":      (*builder).bert,
+	"blockffn":  (*builder).blockFFN,
+	"unixcoder": (*builder).bert,
+	"codegen2":  (*builder).codeGen2,
+	"deepseek2": (*builder).deepseek2,
+	"gemma3n":   (*builder).gemma3n,
+	"gemma4":    (*builder).gemma4,
+
+	"diffusion-gemma": (*builder).gemma4,
+
 	"gpt-oss":    (*builder).gptOSS,
 	"gpt2":       (*builder).gpt2,
 	"llama4":     (*builder).llama4,

@@ -3,6 +3,7 @@ package synthetic
 import (
 	"math"
 
+	"grove/weights/gguf"
 	"grove/weights/tensor"
 )
 
@@ -14,7 +15,7 @@ const (
 
 // sharing returns the number of layers that read the keys of others, the last ones.
 func (s Spec) sharing() int {
-	if s.Layers <= gemmaPeriod {
+	if s.Layers <= gemmaPeriod || s.canvas() {
 		return 0
 	}
 	return min(3, s.Layers-gemmaPeriod)
@@ -32,15 +33,37 @@ func (b *builder) layerInputs() {
 		b.matrix(name("proj.weight"), s.Width, gemmaInputs)
 		b.vector(name("post_norm.weight"), s.Width)
 	}
-	slides := make([]bool, s.Layers)
+	b.set("attention.shared_kv_layers", uint32(s.sharing()))
+	b.set("embedding_length_per_layer_input", uint32(gemmaInputs))
+}
+
+// slides sets which layers have a window, with the rotation of these and the soft cap.
+func (b *builder) slides() {
+	slides := make([]bool, b.spec.Layers)
 	for l := range slides {
 		slides[l] = l%gemmaPeriod != gemmaPeriod-1
 	}
 	b.set("attention.sliding_window_pattern", slides)
-	b.set("attention.shared_kv_layers", uint32(s.sharing()))
-	b.set("embedding_length_per_layer_input", uint32(gemmaInputs))
 	b.set("final_logit_softcapping", float32(5))
 	b.set("rope.freq_base_swa", float32(1000))
+}
+
+// canvas reports whether the model fills canvases that begin as random tokens.
+func (s Spec) canvas() bool { return s.Arch == "diffusion-gemma" }
+
+// SyntheticCanvas is the tokens of a canvas of the architecture diffusion-gemma.
+const SyntheticCanvas = 24
+
+// canvasInput adds the block through which a canvas reads what the pass before expected, and the settings of the passes.
+func (b *builder) canvasInput() {
+	s := b.spec
+	b.vector("self_cond_pre_norm.weight", s.Width)
+	b.matrix("self_cond_gate.weight", s.FFN, s.Width)
+	b.matrix("self_cond_up.weight", s.FFN, s.Width)
+	b.matrix("self_cond_down.weight", s.Width, s.FFN)
+	b.set("attention.causal", false)
+	b.metadata = append(b.metadata, gguf.KV{Key: "diffusion.canvas_length", Value: gguf.Of(uint32(SyntheticCanvas))},
+		gguf.KV{Key: "diffusion.eb_max_steps", Value: gguf.Of(uint32(8))}, gguf.KV{Key: "diffusion.eb_entropy_bound", Value: gguf.Of(float32(3))})
 }
 
 // gemmaBlocks adds the attention, the feed-forward block and the norms of a layer.
@@ -81,6 +104,9 @@ func (b *builder) gemma4() {
 		b.gemmaBlocks(l, kvHeads, size, ffn, l < s.Layers-s.sharing(), slides)
 		name := layerOf(l)
 		b.vector(name("layer_output_scale.weight"), 1)
+		if s.canvas() {
+			b.vector(name("enc_layer_output_scale.weight"), 1)
+		}
 		if s.Experts == 0 {
 			continue
 		}
@@ -92,7 +118,12 @@ func (b *builder) gemma4() {
 		b.matrix(name("ffn_down_exps.weight"), s.Experts, s.Width, s.FFN)
 		b.vector(name("ffn_down_exps.scale"), s.Experts)
 	}
-	b.layerInputs()
+	if s.canvas() {
+		b.canvasInput()
+	} else {
+		b.layerInputs()
+	}
+	b.slides()
 	b.set("attention.head_count_kv", heads)
 	b.set("feed_forward_length", inner)
 	b.set("attention.key_length_swa", uint32(s.KeySize))
@@ -127,5 +158,6 @@ func (b *builder) gemma3n() {
 		sparse[l] = []float32{1.2, 0.5, float32(math.Inf(-1))}[l%3]
 	}
 	b.layerInputs()
+	b.slides()
 	b.set("activation_sparsity_scale", sparse)
 }

@@ -21,7 +21,7 @@ type Module struct {
 	Own        bool    // heads, or the module, have outputs of their own; peagle: embeddings too
 	Prefix     bool    // hydra: a layer reads the states of the text first
 	Vocabulary []int32 // the tokens that it drafts, of a module with an output of its own; nil: all
-	Exit       int     // kangaroo: the target's layers behind which it reads; 0: 1; transfer: those behind which the first row begins, each further row a layer later
+	Exit       int     // kangaroo, m2r2: the target's layers that draft; 0: 1; transfer: those behind which the first row begins, each further row a layer later
 	Taps       []int32 // eagle3, peagle, specblock; nil: those of the default
 	Block      int     // dflash, dflare, dspark, peagle, falcon: rows of a block; 0: 5; specblock: slots; 0: 4
 	Pairs      int     // falcon: pairs that the LSTM reads; 0: 1
@@ -59,6 +59,8 @@ func (m Module) Parts() ([]gguf.KV, []tensor.View, error) {
 		m.count(&b, "exit_layer", max(1, m.Exit))
 		m.attention(&b, "blk.0.", m.Target.Width)
 		b.vector("output_norm.weight", m.Target.Width)
+	case "m2r2":
+		m.accelerated(&b)
 	case "ppd":
 		m.count(&b, "block_count", m.Heads)
 		b.matrix("prompt.weight", m.Heads, m.Target.Width)
@@ -78,6 +80,20 @@ func (m Module) Parts() ([]gguf.KV, []tensor.View, error) {
 		{Key: "heads.target.vocabulary", Value: gguf.Of(uint32(m.Target.Vocab))}, {Key: m.Family + ".embedding_length", Value: gguf.Of(uint32(m.Target.Width))},
 	}, b.metadata...)
 	return metadata, b.out, b.err
+}
+
+// accelerated adds low-rank matrices to two of each of the target's first layers.
+func (m Module) accelerated(b *builder) {
+	const rank = 4
+	s := m.Target
+	m.count(b, "exit_layer", max(1, m.Exit))
+	for l := range max(1, m.Exit) {
+		q, down := fmt.Sprintf("blk.%d.attn_q", l), fmt.Sprintf("blk.%d.ffn_down", l)
+		b.matrix(q+".lora_a.weight", rank, s.Width)
+		b.matrix(q+".lora_b.weight", s.Heads*s.KeySize, rank)
+		b.matrix(down+".lora_a.weight", rank, s.FFN)
+		b.matrix(down+".lora_b.weight", s.Width, rank)
+	}
 }
 
 // count adds a number, once.

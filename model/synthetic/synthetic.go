@@ -29,6 +29,8 @@ type Spec struct {
 	Experts          int // qwen3moe, or llama as Mixtral
 	ExpertsPerToken  int
 	ExpertsBias      bool // nomic-bert-moe: a bias behind each mixture
+	Block            int  // sdar, sdar_moe: tokens of a block
+	Shift            bool // sdar, sdar_moe: a row gives the token behind its own place
 	Tied             bool
 	Vocabulary       bool   // a tokenizer too: the bytes, and names for the rest
 	Latent           Latent // deepseek2, mistral4
@@ -45,7 +47,7 @@ func (s Spec) WithDefaults() Spec {
 	if s.Arch == "" {
 		s.Arch = "llama"
 	}
-	if s.Arch == "gemma3n" || s.Arch == "gemma4" {
+	if s.Arch == "gemma3n" || s.Arch == "gemma4" || s.canvas() {
 		or(&s.Layers, 8)
 		or(&s.Window, 50)
 	}
@@ -78,6 +80,8 @@ func (s Spec) WithDefaults() Spec {
 	case "modern-bert":
 		or(&s.Window, 20)
 		s.KVHeads, s.KeySize = s.Heads, s.Width/s.Heads
+	case "sdar", "sdar_moe":
+		or(&s.Block, 4)
 	case "step3":
 		s.KVHeads = 1
 		or(&s.Experts, 6)
@@ -101,7 +105,7 @@ func (s Spec) WithDefaults() Spec {
 	}
 	or(&s.ValueSize, s.KeySize)
 	s.scanDefaults()
-	if s.Arch == "qwen3moe" || s.Arch == "llada-moe" || s.Arch == "rnd1" || s.Arch == "gpt-oss" || s.latent() || s.Arch == "llama4" || s.Arch == "nomic-bert-moe" {
+	if s.Arch == "qwen3moe" || s.Arch == "llada-moe" || s.Arch == "rnd1" || s.Arch == "sdar_moe" || s.Arch == "gpt-oss" || s.latent() || s.canvas() || s.Arch == "llama4" || s.Arch == "nomic-bert-moe" {
 		or(&s.Experts, 6)
 		or(&s.ExpertsPerToken, 2)
 	}
@@ -139,12 +143,12 @@ func (s Spec) metadata() []gguf.KV {
 	count("embedding_length", s.Width)
 	count("block_count", s.Layers)
 	count("attention.head_count", s.Heads)
-	if s.Arch != "gemma4" { // it has one of each layer
+	if s.Arch != "gemma4" && !s.canvas() { // they have one of each layer
 		count("feed_forward_length", s.FFN)
 		count("attention.head_count_kv", s.KVHeads)
 	}
 	key, value, rotated := s.KeySize, s.ValueSize, s.rotated()
-	if s.Arch == "gemma4" { // of layers without a window
+	if s.Arch == "gemma4" || s.canvas() { // of layers without a window
 		key, value, rotated = 2*s.KeySize, 2*s.KeySize, 2*s.KeySize
 	}
 	if l := s.Latent; s.latent() {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"grove/internal/options"
 	"grove/internal/stat"
 	"grove/sample"
 	"grove/search"
@@ -19,16 +20,8 @@ import (
 func init() {
 	search.Register(search.Info{
 		Name: "adadec", Paper: "Adaptive Decoding with Uncertainty Guidance, 2025", Options: "threshold=1,n=3,length=5,leave=never",
-		Open: func(o search.Options) (search.Program, error) {
-			var a adadec
-			var errs [4]error
-			var leave string
-			a.threshold, errs[0] = o.Float("threshold", 1, 0, 1000)
-			a.n, errs[1] = o.Int("n", 3, 2, 64)
-			a.length, errs[2] = o.Int("length", 5, 0, 1024)
-			leave, errs[3] = o.Choice("leave", "never", "never", "body")
-			a.body = leave == "body"
-			return a, errors.Join(errs[:]...)
+		Open: func(o *options.Options) search.Program {
+			return adadec{o.Float("threshold", 1, 0, 1000), o.Int("n", 3, 2, 64), o.Int("length", 5, 0, 1024), o.Word("leave", "never", "body") == "body"}
 		},
 	})
 }

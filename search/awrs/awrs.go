@@ -12,6 +12,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"grove/internal/options"
 	"grove/sample"
 	"grove/sample/constrain"
 	"grove/sample/constrain/reject"
@@ -21,10 +22,7 @@ import (
 func init() {
 	search.Register(search.Info{
 		Name: "awrs", Paper: "Adaptive Weighted Rejection Sampling, 2025", Options: "n=4",
-		Open: func(o search.Options) (search.Program, error) {
-			n, err := o.Int("n", 4, 2, 64)
-			return awrs{n}, err
-		},
+		Open: func(o *options.Options) search.Program { return awrs{o.Int("n", 4, 2, 64)} },
 	})
 }
 

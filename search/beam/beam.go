@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"grove/engine"
+	"grove/internal/options"
 	"grove/sample"
 	"grove/search"
 	"grove/text/token"
@@ -23,17 +24,8 @@ import (
 func init() {
 	search.Register(search.Info{
 		Name: "beam", Paper: "beam search", Options: "n=4,length=1,early=false",
-		Open: func(o search.Options) (search.Program, error) {
-			n, err := o.Int("n", 4, 1, 64)
-			if err != nil {
-				return nil, err
-			}
-			length, err := o.Float("length", 1, -10, 10)
-			if err != nil {
-				return nil, err
-			}
-			early, err := o.Choice("early", "false", "false", "true", "never")
-			return beam{n, length, early}, err
+		Open: func(o *options.Options) search.Program {
+			return beam{o.Int("n", 4, 1, 64), o.Float("length", 1, -10, 10), o.Word("early", "false", "true", "never")}
 		},
 	})
 }

@@ -10,19 +10,15 @@ import (
 	"errors"
 	"math"
 
+	"grove/internal/options"
 	"grove/search"
 )
 
 func init() {
 	search.Register(search.Info{
 		Name: "best", Paper: "best-of-n sampling", Options: "n=4,by=mean",
-		Open: func(o search.Options) (search.Program, error) {
-			n, err := o.Int("n", 4, 2, 64)
-			if err != nil {
-				return nil, err
-			}
-			by, err := o.Choice("by", "mean", "mean", "sum", "score")
-			return best{n, by}, err
+		Open: func(o *options.Options) search.Program {
+			return best{o.Int("n", 4, 2, 64), o.Word("by", "mean", "sum", "score")}
 		},
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"math"
 	"strings"
 
+	"grove/internal/options"
 	"grove/search"
 	"grove/text/token"
 )
@@ -16,23 +17,15 @@ import (
 func init() {
 	search.Register(search.Info{
 		Name: "cntp", Paper: "Cautious Next Token Prediction, 2025", Options: "n=10,low=0.01,high=1.5,trials=program,clause=token",
-		Open: func(o search.Options) (search.Program, error) {
-			var c cntp
-			var errs [5]error
-			var clause string
-			c.most, errs[0] = o.Int("n", 10, 2, 64)
-			c.low, errs[1] = o.Float("low", .01, 0, 1000)
-			c.high, errs[2] = o.Float("high", 1.5, 0, 1000)
-			c.formula, errs[3] = o.Choice("trials", "program", "program", "paper")
-			clause, errs[4] = o.Choice("clause", "token", "token", "text")
-			c.wide = clause == "text"
-			if err := errors.Join(errs[:]...); err != nil {
-				return nil, err
+		Open: func(o *options.Options) search.Program {
+			c := cntp{
+				most: o.Int("n", 10, 2, 64), low: o.Float("low", .01, 0, 1000), high: o.Float("high", 1.5, 0, 1000),
+				formula: o.Word("trials", "program", "paper"), wide: o.Word("clause", "token", "text") == "text",
 			}
 			if c.high <= c.low {
-				return nil, errors.New("high is not above low; it must be")
+				o.Fail("high is not above low; it must be")
 			}
-			return c, nil
+			return c
 		},
 	})
 }

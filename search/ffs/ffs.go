@@ -10,16 +10,14 @@ package ffs
 import (
 	"context"
 
+	"grove/internal/options"
 	"grove/search"
 )
 
 func init() {
 	search.Register(search.Info{
 		Name: "ffs", Paper: "First Finish Search, 2025", Options: "n=4",
-		Open: func(o search.Options) (search.Program, error) {
-			n, err := o.Int("n", 4, 2, 64)
-			return ffs{n}, err
-		},
+		Open: func(o *options.Options) search.Program { return ffs{o.Int("n", 4, 2, 64)} },
 	})
 }
 

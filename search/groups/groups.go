@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"grove/engine"
+	"grove/internal/options"
 	"grove/sample"
 	"grove/search"
 	"grove/text/token"
@@ -19,13 +20,8 @@ import (
 func init() {
 	search.Register(search.Info{
 		Name: "groups", Paper: "Diverse Beam Search, 2016; Graph-constrained Reasoning, 2024", Options: "n=4,penalty=1",
-		Open: func(o search.Options) (search.Program, error) {
-			n, err := o.Int("n", 4, 2, 64)
-			if err != nil {
-				return nil, err
-			}
-			penalty, err := o.Float("penalty", 1, 0, 100)
-			return groups{n, penalty}, err
+		Open: func(o *options.Options) search.Program {
+			return groups{o.Int("n", 4, 2, 64), o.Float("penalty", 1, 0, 100)}
 		},
 	})
 }

@@ -11,26 +11,18 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"grove/internal/options"
 	"grove/search"
 )
 
 func init() {
 	search.Register(search.Info{
 		Name: "smc", Paper: "Sampling for Quality, 2026", Options: "n=8,block=16,power=1,threshold=0.5,moves=0,rollouts=0,horizon=32,pick=draw",
-		Open: func(o search.Options) (search.Program, error) {
-			var s smc
-			var errs [8]error
-			var pick string
-			s.n, errs[0] = o.Int("n", 8, 2, 64)
-			s.block, errs[1] = o.Int("block", 16, 1, 1<<20)
-			s.power, errs[2] = o.Float("power", 1, .01, 100)
-			s.threshold, errs[3] = o.Float("threshold", .5, 0, 1)
-			s.moves, errs[4] = o.Int("moves", 0, 0, 16)
-			s.rollouts, errs[5] = o.Int("rollouts", 0, 0, 16)
-			s.horizon, errs[6] = o.Int("horizon", 32, 1, 1<<20)
-			pick, errs[7] = o.Choice("pick", "draw", "draw", "best")
-			s.best = pick == "best"
-			return s, errors.Join(errs[:]...)
+		Open: func(o *options.Options) search.Program {
+			return smc{
+				n: o.Int("n", 8, 2, 64), block: o.Int("block", 16, 1, 1<<20), power: o.Float("power", 1, .01, 100), threshold: o.Float("threshold", .5, 0, 1),
+				moves: o.Int("moves", 0, 0, 16), rollouts: o.Int("rollouts", 0, 0, 16), horizon: o.Int("horizon", 32, 1, 1<<20), best: o.Word("pick", "draw", "best") == "best",
+			}
 		},
 	})
 }

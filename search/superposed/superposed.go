@@ -14,6 +14,7 @@ import (
 
 	"grove/engine"
 	"grove/forest"
+	"grove/internal/options"
 	"grove/sample"
 	"grove/search"
 	"grove/text/token"
@@ -43,20 +44,17 @@ type superposed struct {
 }
 
 // open reads the options.
-func open(o search.Options) (search.Program, error) {
-	s := superposed{temperature: fewTemperature}
-	var errs [4]error
-	if s.k, errs[0] = o.Int("k", 3, 1, 64); s.k > fewDrafts {
+func open(o *options.Options) search.Program {
+	s := superposed{temperature: fewTemperature, alpha: -1}
+	if s.k = o.Int("k", 3, 1, 64); s.k > fewDrafts {
 		s.temperature = manyTemperature
 	}
-	if _, given := o["alpha"]; !given {
-		s.alpha = -1
-	} else {
-		s.alpha, errs[1] = o.Float("alpha", 0, 0, 0.99)
+	if o.Has("alpha") {
+		s.alpha = o.Float("alpha", 0, 0, 0.99)
 	}
-	s.temperature, errs[2] = o.Float("temperature", s.temperature, 0.01, 10)
-	s.top, errs[3] = o.Int("top", 3*s.k, 2*s.k, 4096)
-	return s, errors.Join(errs[:]...)
+	s.temperature = o.Float("temperature", s.temperature, 0.01, 10)
+	s.top = o.Int("top", 3*s.k, 2*s.k, 4096)
+	return s
 }
 
 // Samples implements [search.Program]: all drafts have one slot.

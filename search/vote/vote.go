@@ -8,23 +8,15 @@ import (
 	"context"
 	"math"
 
+	"grove/internal/options"
 	"grove/search"
 )
 
 func init() {
 	search.Register(search.Info{
 		Name: "vote", Paper: "Self-Consistency, 2022", Options: "n=4,answer=number,weigh=count",
-		Open: func(o search.Options) (search.Program, error) {
-			n, err := o.Int("n", 4, 2, 64)
-			if err != nil {
-				return nil, err
-			}
-			answer, err := o.Choice("answer", "number", "number", "line", "boxed", "text")
-			if err != nil {
-				return nil, err
-			}
-			weigh, err := o.Choice("weigh", "count", "count", "likelihood")
-			return vote{n, extractors[answer], weigh == "likelihood"}, err
+		Open: func(o *options.Options) search.Program {
+			return vote{o.Int("n", 4, 2, 64), extractors[o.Word("answer", "number", "line", "boxed", "text")], o.Word("weigh", "count", "likelihood") == "likelihood"}
 		},
 	})
 }

@@ -4,7 +4,7 @@ import "grove"
 
 // Diffusion is the field diffusion: how a model of masked diffusion fills the canvas of an answer.
 type Diffusion struct {
-	Steps  int    `json:"steps" range:"0 65536"`
+	Steps  *int   `json:"steps" range:"1 65536"` // absent: one for each token
 	Block  int    `json:"block" range:"0 65536"`
 	Policy string `json:"policy" bytes:"256"`
 	Cache  string `json:"cache" bytes:"64"`
@@ -18,5 +18,7 @@ func (d *Diffusion) setting() *grove.Diffusion {
 	if d == nil {
 		return nil
 	}
-	return &grove.Diffusion{Steps: d.Steps, Block: d.Block, Policy: d.Policy, Cache: d.Cache, Blocks: d.Blocks, Early: d.Early, Drafts: d.Drafts}
+	s := &grove.Diffusion{Block: d.Block, Policy: d.Policy, Cache: d.Cache, Blocks: d.Blocks, Early: d.Early, Drafts: d.Drafts}
+	Set(&s.Steps, d.Steps)
+	return s
 }

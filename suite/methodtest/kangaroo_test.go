@@ -2,6 +2,7 @@ package methodtest
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"grove/engine"
@@ -75,5 +76,38 @@ func put(t *testing.T, tensors []tensor.View, name string, value func(i int) flo
 	}
 	if err := tensor.Pack(tensor.F32, tensors[at].Data, values); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestM2R2Zero: an accelerated stream to which nothing is added drafts what layerskip does, and another one does not.
+func TestM2R2Zero(t *testing.T) {
+	l := newLab(t)
+	info := l.target.Info()
+	var drafts [][][]token.ID
+	for _, zero := range []bool{true, false} {
+		m := synthetic.Module{Family: "m2r2", Target: synthetic.Spec{Width: info.Width, Vocab: info.Vocabulary, Layers: len(info.Layers)}, Exit: 2, Seed: 6}
+		metadata, tensors, err := m.Parts()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range tensors {
+			if name := tensors[i].Name; strings.HasSuffix(name, ".lora_b.weight") {
+				put(t, tensors, name, func(i int) float32 { return map[bool]float32{false: 3 * float32(i%5-2)}[zero] })
+			}
+		}
+		opened, err := model.OpenModule(l.file(metadata, tensors), l.pool, l.target, model.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.modules = []model.Model{opened}
+		drafts = append(drafts, l.drafted(t, "m2r2:least=0+depth=5"))
+	}
+	layerskip := l.drafted(t, "layerskip:exit=2+depth=5")
+	same := func(a, b [][]token.ID) bool { return slices.EqualFunc(a, b, slices.Equal) }
+	if !same(drafts[0], layerskip) {
+		t.Errorf("drafts %v, and of layerskip %v", drafts[0], layerskip)
+	}
+	if same(drafts[1], layerskip) {
+		t.Error("a stream with additions drafts what layerskip does")
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 
+	"grove/adapters"
+	"grove/compute/lowrank"
 	"grove/engine"
 	"grove/internal/par"
 	"grove/method"
@@ -85,13 +87,16 @@ func (l *lab) openModules() (all []model.Model) {
 	of := synthetic.Spec{Width: info.Width, Vocab: info.Vocabulary, Layers: len(info.Layers)}
 	for _, m := range []synthetic.Module{
 		{Family: "medusa", Blocks: 1, Own: true}, {Family: "hydra", Blocks: 1, Prefix: true}, {Family: "eagle"}, {Family: "clover"}, {Family: "chimera"},
-		{Family: "eagle3", Taps: []int32{1, 2, 3}, Own: true}, {Family: "kangaroo"}, {Family: "ppd"}, {Family: "transfer", Exit: 1},
+		{Family: "eagle3", Taps: []int32{1, 2, 3}, Own: true}, {Family: "kangaroo"}, {Family: "m2r2", Exit: 2}, {Family: "ppd"}, {Family: "transfer", Exit: 1},
 		{Family: "dflash", Taps: []int32{2, 3}, Own: true}, {Family: "dflare", Taps: []int32{4, 1}, Anchor: true},
 		{Family: "falcon", Block: 2, Pairs: 2, Own: true},
 		{Family: "dspark", Taps: []int32{1}, Anchor: true, Own: true, Rank: info.Width / 2},
 		{Family: "fspad"}, {Family: "peagle", Taps: []int32{1, 2, 3}, Own: true, Blocks: 2},
 		{Family: "specblock", Taps: []int32{1, 2, 3}, Own: true},
 	} {
+		if m.Family == "m2r2" && !info.Adapts("blk.0.attn_q.weight") {
+			continue
+		}
 		m.Target, m.Seed = of, 5
 		metadata, tensors, err := m.Parts()
 		if err != nil {
@@ -266,28 +271,34 @@ func turned(width, n int) []float32 {
 	return m
 }
 
-// offers reports whether the lab has what a method needs: modules need a target that lends its head.
-func (l *lab) offers(info method.Info) bool { return info.Kind != method.KindHeads || l.modules != nil }
+// offers reports whether the lab has what a method needs: modules need a target that lends its head, those that add to its layers one whose layers attend, and masks one of blocks.
+func (l *lab) offers(info method.Info) bool {
+	switch {
+	case info.Name == "masks":
+		return l.target.Info().Diffusion != nil
+	case info.Name == "m2r2":
+		return l.modules != nil && l.target.Info().Adapts("blk.0.attn_q.weight")
+	}
+	return info.Kind != method.KindHeads || l.modules != nil
+}
 
-// heads returns the modules as methods see them, each with an engine of its own.
-func (l *lab) heads() []*method.Module {
-	return l.headsBy(func(m model.Model) method.Model { return l.engineOf(m, engine.Config{Seqs: 4}).Model() })
+// heads returns the modules as methods of an engine see them, each with an engine of its own.
+func (l *lab) heads(e *engine.Engine) []*method.Module {
+	return l.headsBy(e, func(m model.Model) method.Model { return l.engineOf(m, engine.Config{Seqs: 4}).Model() })
 }
 
 // headsBy is heads with what runs the rows of each.
-func (l *lab) headsBy(open func(model.Model) method.Model) (all []*method.Module) {
+func (l *lab) headsBy(e *engine.Engine, open func(model.Model) method.Model) (all []*method.Module) {
 	for _, m := range l.modules {
-		i := m.Info().Module
-		of := &method.Module{Model: open(m), Family: i.Family, Taps: i.Taps, Heads: i.Heads, Prefix: i.Prefix, FeedsState: i.FeedsState, Rows: i.Rows}
-		for _, id := range i.Vocabulary {
-			of.Vocabulary = append(of.Vocabulary, token.ID(id))
+		of := &method.Module{Model: open(m), Module: *m.Info().Module}
+		if a := m.Info().Adds; a != nil {
+			of.Accelerated = method.Accelerated{Layers: a.Layers, Adapter: e.Accelerate(&adapters.Set{Name: a.Name, List: []lowrank.Adapted{{Adapter: a.Adapter, Scale: 1}}})}
 		}
-		of.Block = (*method.Block)(i.Block)
 		all = append(all, of)
 		if of.Family == "eagle" { // the same rows, from a file of their own
 			mtp, next := *of, *of // two predictors, with the same weights
 			next.Model = open(m)
-			mtp.Family, mtp.Next, mtp.Chained = "mtp", []*method.Module{&next}, i.FeedsState
+			mtp.Family, mtp.Next, mtp.Chained = "mtp", []*method.Module{&next}, of.FeedsState
 			all = append(all, &mtp)
 		}
 	}

@@ -20,7 +20,27 @@ func TestMain(m *testing.M) { os.Exit(cachefile.RunApart(m)) }
 func TestMethods(t *testing.T) {
 	l := newLab(t)
 	for _, info := range method.All() {
-		t.Run(info.Name, func(t *testing.T) { suite(t, l, info) })
+		if l.offers(info) {
+			t.Run(info.Name, func(t *testing.T) { suite(t, l, info) })
+		}
+	}
+}
+
+// TestBlockMethods runs the suite of the method masks on a model of blocks that decodes token by token, and a quarter of that of every other exact method that needs no modules: on one
+// whose rows give the token behind their own place, and by turns on one whose rows ask with a mask.
+func TestBlockMethods(t *testing.T) {
+	for shift, name := range map[bool]string{true: "shifted", false: "asks"} {
+		l := newLab(t)
+		l.target = l.model(modeltest.Spec{Arch: "sdar", Seed: 1, Shift: shift})
+		for n, info := range method.All() {
+			every := 4
+			if info.Name == "masks" {
+				every = 1
+			}
+			if info.Grade == method.Exact && info.Kind != method.KindHeads {
+				t.Run(name+"/"+info.Name, func(t *testing.T) { share(t, l, info, n, every) })
+			}
+		}
 	}
 }
 
@@ -63,7 +83,7 @@ func TestSources(t *testing.T) {
 	l := newLab(t)
 	l.target = l.model(modeltest.Spec{Arch: "t5", KVHeads: 4, Seed: 9})
 	for n, info := range method.All() {
-		if info.Grade == method.Exact && info.Kind != method.KindModel && info.Kind != method.KindHeads {
+		if info.Grade == method.Exact && info.Kind != method.KindModel && info.Kind != method.KindHeads && l.offers(info) {
 			t.Run(info.Name, func(t *testing.T) { share(t, l, info, n, 2) })
 		}
 	}

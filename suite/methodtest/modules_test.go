@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"grove/compute"
+	"grove/engine"
 	"grove/method"
 	"grove/method/grow"
 	"grove/method/module"
@@ -16,7 +17,7 @@ import (
 // tokens and features in one go, bit by bit: nothing of drafts is left.
 func TestModuleTrunks(t *testing.T) {
 	l := newLab(t)
-	for _, m := range l.heads() {
+	for _, m := range l.heads(l.engineOf(l.target, engine.Config{})) {
 		open := func() module.Growing { return module.NewSource(m, vocabulary) }
 		switch {
 		case m.Family == "falcon":
@@ -69,7 +70,7 @@ func TestModuleTrunks(t *testing.T) {
 // TestBlockTrunks is TestModuleTrunks of modules that draft blocks: in rounds, the logits of all depths are those of a module that has read the text in one go.
 func TestBlockTrunks(t *testing.T) {
 	l := newLab(t)
-	for _, m := range l.heads() {
+	for _, m := range l.heads(l.engineOf(l.target, engine.Config{})) {
 		if m.Block == nil || m.Block.Order || m.Family == "specblock" {
 			continue
 		}

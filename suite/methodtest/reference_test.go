@@ -254,6 +254,9 @@ func TestReference(t *testing.T) {
 	for n, p := range []sample.Params{{Temperature: 1, Seed: 1}, {Temperature: 0.7, TopK: 5, Seed: 3}, {}} {
 		target, draft := (&subject{lab: l, ctx: t.Context()}).behind(t, l.target, p), (&subject{lab: l, ctx: t.Context()}).behind(t, l.other, p)
 		for _, info := range method.All() {
+			if !l.offers(info) {
+				continue
+			}
 			for _, rule := range verify.Rules() {
 				if n > 0 && rule.Name == verify.Threshold.Name {
 					continue // the reference has it at temperature 1

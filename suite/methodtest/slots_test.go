@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"grove/engine"
 	"grove/method"
 	"grove/method/module"
 	"grove/text/token"
@@ -14,7 +15,7 @@ import (
 // by bit: nothing of blocks behind drafts is left.
 func TestSlotTrunks(t *testing.T) {
 	l := newLab(t)
-	all := l.heads()
+	all := l.heads(l.engineOf(l.target, engine.Config{}))
 	m := all[slices.IndexFunc(all, func(m *method.Module) bool { return m.Family == "specblock" })]
 	rng := rand.New(rand.NewPCG(5, 5))
 	ids := make([]token.ID, 100)

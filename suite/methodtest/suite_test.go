@@ -91,7 +91,7 @@ func (s *subject) open(e *engine.Engine, eager bool) (*engine.Drafting, error) {
 		env.AcceptHead = doubtful(env.Draft.Size().Width)
 	}
 	if s.info.Kind == method.KindHeads {
-		env.Modules = s.heads()
+		env.Modules = s.heads(e)
 	}
 	d, err := e.OpenDrafting(s.ctx, []method.Info{s.info}, env)
 	if err == nil && eager {

@@ -35,7 +35,7 @@ var headSpecs = map[string]synthetic.Module{
 type heads struct {
 	*Runner
 	oracle *headOracle
-	of     *model.Module
+	of     *forest.Module
 	states [][]float32
 	ids    []token.ID // behind the states
 }

@@ -19,6 +19,7 @@ var oracleSpecs = map[string]Spec{
 	"bert":                {Arch: "bert", Context: 96},
 	"blockffn":            {Arch: "blockffn"},
 	"unixcoder":           {Arch: "unixcoder", Context: 96},
+	"diffusion-gemma":     {Arch: "diffusion-gemma"}, // the rows of a prompt; canvas_test.go has those of a canvas
 	"gemma3n":             {Arch: "gemma3n"},
 	"gemma4":              {Arch: "gemma4"},
 	"gemma4, mixture":     {Arch: "gemma4", Experts: 6, ExpertsPerToken: 2},

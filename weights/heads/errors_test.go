@@ -120,6 +120,9 @@ func TestRefused(t *testing.T) {
 		{"a rank head of states alone", "specblock", with("rank_head.0.weight", zeros("F32", 4, 256, 64)), "rank_head.0.weight: shape is [256 64]; the other tensors and the settings ask for [256 79]"},
 		{"no vocabulary", "specblock", without("d2t", "t2d"), "d2t is missing, which says for which tokens of the target the head's 24 are; it is published as vocab_mapping.pt: 'python3 gopher/train/unpickle.py DIR/vocab_mapping.pt DIR/vocab_mapping.safetensors' takes it out of that"},
 		{"exit layer 0", "kangaroo", set("exit_layer", 0), "config.json: exit_layer is 0; it must be an integer from 1 to 4096"},
+		{"no exit", "m2r2", without("exit_layer"), "config.json does not say exit_layer, the number of the target's layers that the matrices add to"},
+		{"half a pair", "m2r2", without("blk.0.attn_q.lora_b.weight"), "tensors are missing: blk.0.attn_q.lora_b.weight"},
+		{"another rank", "m2r2", set("r", 5), "blk.0.attn_q.lora_a.weight: shape is [4 64]; the other tensors and the settings ask for [5 64]"},
 		{"two adapters", "kangaroo", set("num_hidden_layers", 2), "the adapter has 2 layers; Kangaroo's has 1"},
 		{"head 64", "medusa-old", with("64.0.linear.bias", zeros("F32", 4, 64)), "64.0.linear.bias: number 64; at most 64 are supported, counted from 0"},
 		{"head 00", "medusa", with("medusa_head.00.0.linear.bias", zeros("F32", 4, 64)), "medusa_head.00.0.linear.bias: number 00; at most 64 are supported, counted from 0"},
@@ -338,6 +341,7 @@ func TestFits(t *testing.T) {
 		{"an exit at the end", "kangaroo", target(t, 64, 80, 2), nil, "the adapter reads the state before layer 2; its target has 2 layers, of which 1 to 1 can be it"},
 		{"a row that begins behind the last layer", "transfer", target(t, 64, 80, 3), nil, "a row of the head begins at layer 3; its target has 3 layers, so that 0 to 2 can be it"},
 		{"rows that begin at the target's layers", "transfer", target(t, 64, 80, 4), nil, ""},
+		{"additions to all layers", "m2r2", target(t, 64, 80, 2), nil, "the matrices add to the first 2 layers; their target has 2, of which 1 to 1 can draft"},
 		{"an exit before", "kangaroo", target(t, 64, 80, 3), nil, ""},
 	}
 	for _, tt := range tests {

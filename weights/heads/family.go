@@ -47,6 +47,7 @@ var marks = []mark{
 	{"fspad", "fc.mlp.", nil},
 	{"ppd", "", []string{prompts}},
 	{"transfer", "transfer.", nil},
+	{"m2r2", "blk.", nil},
 }
 
 // speculators are the families by the key speculators_model_type.

@@ -84,6 +84,9 @@ func fitsLayers(head *gguf.File, family string, layers int, h counts) error {
 		}
 	}
 	exit := h.of(".exit_layer")
+	if family == "m2r2" && *h.err == nil && (exit < 1 || exit >= layers) {
+		return fmt.Errorf("the matrices add to the first %d layers; their target has %d, of which 1 to %d can draft", exit, layers, layers-1)
+	}
 	if family == "kangaroo" && *h.err == nil && (exit < 1 || exit >= layers) {
 		return fmt.Errorf("the adapter reads the state before layer %d; its target has %d layers, of which 1 to %d can be it", exit, layers, layers-1)
 	}

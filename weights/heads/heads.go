@@ -20,7 +20,7 @@ import (
 )
 
 // presented are the families that can be read, and how each presents its tensors.
-var presented = map[string]func(*builder){"chimera": chimera, "clover": clover, "dflash": dflash, "medusa": medusa, "hydra": hydra, "eagle": eagle, "eagle3": eagle3, "falcon-draft": falcon, "kangaroo": kangaroo, "ppd": ppd, "transfer": transfer}
+var presented = map[string]func(*builder){"chimera": chimera, "clover": clover, "dflash": dflash, "medusa": medusa, "hydra": hydra, "eagle": eagle, "eagle3": eagle3, "falcon-draft": falcon, "kangaroo": kangaroo, "m2r2": m2r2, "ppd": ppd, "transfer": transfer}
 
 // native are families that grove drafts with from files of GGUF, and whose published layouts it does not read.
 var native = map[string]bool{"dflash-draft": true}

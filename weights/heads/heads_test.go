@@ -112,6 +112,8 @@ var layouts = []struct {
 	{"kangaroo", "kangaroo", append(attention("kangaroo", false), "kangaroo.block_count 1", "kangaroo.exit_layer 2"), `
 		blk.0.attn_norm.weight=layers.0.input_layernorm.weight blk.0.attn_q.weight=layers.0.self_attn.q_proj.weight blk.0.attn_k.weight=layers.0.self_attn.k_proj.weight
 		blk.0.attn_v.weight=layers.0.self_attn.v_proj.weight blk.0.attn_output.weight=layers.0.self_attn.o_proj.weight output_norm.weight=norm.weight`, 0},
+	{"m2r2", "m2r2", []string{"m2r2.exit_layer 2", "m2r2.scale 2"}, `blk.0.attn_q.lora_a.weight=blk.0.attn_q.lora_a.weight blk.0.attn_q.lora_b.weight=blk.0.attn_q.lora_b.weight
+		blk.1.ffn_down.lora_a.weight=blk.1.ffn_down.lora_a.weight blk.1.ffn_down.lora_b.weight=blk.1.ffn_down.lora_b.weight`, 0},
 	{"ppd", "ppd", []string{"ppd.block_count 3"}, `prompt.weight=prompt_embeddings`, 0},
 	{"transfer", "transfer", []string{"transfer.block_count 2", "transfer.layers [1 3]"}, `blk.0.transfer.weight=transfer.0.weight blk.1.transfer.weight=transfer.1.weight`, 0},
 	{"clover", "clover", append(attention("clover", true), "clover.block_count 2"), `

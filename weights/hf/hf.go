@@ -15,6 +15,7 @@ import (
 
 	"grove/weights/gguf"
 	"grove/weights/hf/decoder"
+	"grove/weights/hf/diffusion"
 	"grove/weights/hf/encoders"
 	"grove/weights/hf/folder"
 	"grove/weights/hf/hybrid"
@@ -23,7 +24,7 @@ import (
 )
 
 // others are the families of packages of their own.
-var others = []map[string]func(*folder.Builder){encoders.Families, hybrid.Families, mixtures.Families, seq2seq.Families}
+var others = []map[string]func(*folder.Builder){diffusion.Families, encoders.Families, hybrid.Families, mixtures.Families, seq2seq.Families}
 
 // Classes returns the names of the classes that are supported, sorted.
 func Classes() []string {

@@ -194,7 +194,7 @@ func newChooser(f *gguf.File, m mix) (*chooser, error) {
 
 // kept are parts of the names of matrices that keep their type: they are small, and their errors reach all later layers.
 var kept = []string{
-	"_norm.weight", "ffn_gate_inp.weight", "ffn_gate_tid2eid.weight", "altup", "laurel", "per_layer_model_proj",
+	"_norm.weight", "diffusion.filter.", "ffn_gate_inp.weight", "ffn_gate_tid2eid.weight", "altup", "laurel", "per_layer_model_proj",
 	"ssm_conv1d", "shortconv.conv.weight", "time_mix_", "attn_rel_b.weight", ".position_embd", ".rel_pos", ".patch_embd",
 }
 

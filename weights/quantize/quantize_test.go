@@ -122,9 +122,10 @@ func TestMixes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.mix, func(t *testing.T) {
-			got := types(t, model(t, "llama", gqa, decoder(32, 256, false)...), tt.mix)
+			tensors := append(decoder(32, 256, false), f32("diffusion.filter.0.weight", 64, 32)) // of a canvas
+			got := types(t, model(t, "llama", gqa, tensors...), tt.mix)
 			for name, want := range map[string]tensor.Type{
-				"token_embd.weight": tt.table, "output.weight": tt.output, "output_norm.weight": tensor.F32,
+				"token_embd.weight": tt.table, "output.weight": tt.output, "output_norm.weight": tensor.F32, "diffusion.filter.0.weight": tensor.F32,
 				"blk.5.attn_norm.weight": tensor.F32, "blk.5.attn_q.weight": tt.most, "blk.5.attn_k.weight": tt.most,
 				"blk.5.ffn_gate.weight": tt.most, "blk.5.attn_output.weight": tt.attnOut,
 			} {

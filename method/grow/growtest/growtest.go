@@ -14,6 +14,7 @@ import (
 	"grove/compute"
 	"grove/forest"
 	"grove/method"
+	"grove/sample"
 	"grove/text/token"
 	"grove/verify"
 )
@@ -325,6 +326,23 @@ func (x *Text) Draft(tb testing.TB, depth int) *method.Tree {
 		tb.Fatal(err)
 	}
 	return t
+}
+
+// Ends expects the drafter to hold no more than it says, to pass on an error of the model that it drafts with, and to close.
+func (x *Text) Ends(tb testing.TB, m *Model) {
+	tb.Helper()
+	if d := x.Drafter.(method.Sized); d.Held().Logits > d.MemoryFor(8, sample.Params{}).Logits {
+		tb.Errorf("%d bytes are held, want %d at most", d.Held().Logits, d.MemoryFor(8, sample.Params{}).Logits)
+	}
+	m.Fail = errors.New("the model fails")
+	t := method.NewTree(8, 1000)
+	t.Reset(4, method.NewRates(1))
+	if err := x.Drafter.Draft(tb.Context(), t); !errors.Is(err, m.Fail) {
+		tb.Errorf("%v, want the model's error", err)
+	}
+	if err := x.Drafter.(method.Closer).Close(); err != nil {
+		tb.Error(err)
+	}
 }
 
 // IDs returns the tokens of a tree.

@@ -7,20 +7,15 @@
 package block
 
 import (
-	"fmt"
-	"strconv"
-	"strings"
-
 	"grove/method"
 	"grove/method/module"
 )
 
-// Rows of a block: a processor pays for each, so there are fewer than modules are trained for. Passes with fewer draft nearly as well: the rows that are
-// left out are those that see the least.
-const (
-	fewest, most = 2, 64
-	usual        = 8
-)
+const most = 64 // rows of a block
+
+// options are what a user may choose. A processor pays for each row of a block, so there are fewer than modules are trained for. Passes with fewer draft nearly as well: the rows
+// that are left out are those that see the least.
+var options = []method.Option{{Name: "rows", Is: "N, the rows of a block at most", Usual: 8, Least: 2, Most: most}}
 
 func init() {
 	register("dflash", "DFlash: a block of drafts in one pass over the target's stream, 2026", unmeasured, newProduct)
@@ -33,61 +28,15 @@ func init() {
 const unmeasured = "it was not measured beside eagle3"
 
 // register adds a method that drafts with the modules of its name.
-func register(name, paper, notAuto string, drafter func(m *block) method.Drafter) {
-	opener := func(rows int) func(method.Env) (method.Method, error) {
-		return func(e method.Env) (method.Method, error) {
-			return &block{e.Module(name), rows, e.Vocabulary, drafter}, nil
-		}
-	}
-	method.Register(method.Info{
-		Name: name, Paper: paper, Kind: method.KindHeads, Grade: method.Exact, RunsRows: true, Auto: notAuto == "", NotAuto: notAuto,
-		Needs: "heads of the family " + name + " (--heads)", CheckNeeds: meets(name), Open: opener(usual),
-		WithOption: func(option string) (func(method.Env) (method.Method, error), string, error) {
-			n, err := rowsOf(option)
-			return opener(n), fmt.Sprintf("rows=%d", n), err
-		}, Options: fmt.Sprintf("rows=%d", usual),
-	})
+func register(name, paper, notAuto string, draft func(m *method.Module, vocabulary int, n []int) method.Drafter) {
+	family := module.Family{Name: name, Has: func(m *method.Module) bool { return m.Block != nil }, Lacks: "draft no blocks"}
+	method.Register(family.Method(method.Info{Name: name, Paper: paper, RunsRows: true, Auto: notAuto == "", NotAuto: notAuto}, options, draft))
 }
-
-// meets returns the check that there is a module of a family, and that it drafts blocks.
-func meets(family string) func(method.Env) error {
-	has := method.MeetsModule(family)
-	return func(e method.Env) error {
-		if err := has(e); err != nil {
-			return err
-		}
-		if e.Module(family).Block == nil {
-			return fmt.Errorf("%w; the heads that are open draft no blocks", method.ErrNeeds)
-		}
-		return nil
-	}
-}
-
-// rowsOf reads the option rows.
-func rowsOf(option string) (int, error) {
-	value, found := strings.CutPrefix(option, "rows=")
-	n, err := strconv.Atoi(value)
-	if !found || err != nil || n < fewest || n > most {
-		return 0, fmt.Errorf("option %q is not known; use rows=N, the rows of a block at most: from %d to %d", option, fewest, most)
-	}
-	return n, nil
-}
-
-// block is a module with the rows of its blocks.
-type block struct {
-	module     *method.Module
-	rows       int
-	vocabulary int
-	drafter    func(m *block) method.Drafter
-}
-
-// NewDrafter implements [method.Method].
-func (m *block) NewDrafter(method.Trunk) (method.Drafter, error) { return m.drafter(m), nil }
 
 const ranks, drafts = 4, 32 // candidates of a depth, and drafts of a tree
 
 // newProduct returns a drafter of a module whose rows know nothing of the drafts before them.
-func newProduct(m *block) method.Drafter {
-	s := module.NewBlock(m.module, m.rows, m.vocabulary)
-	return module.NewProduct(&s, m.module.Wants(), ranks, drafts, m.vocabulary)
+func newProduct(m *method.Module, vocabulary int, n []int) method.Drafter {
+	s := module.NewBlock(m, n[0], vocabulary)
+	return module.NewProduct(&s, m.Wants(), ranks, drafts, vocabulary)
 }

@@ -42,7 +42,7 @@ func scripted(own bool, vocabulary ...token.ID) (*method.Module, *growtest.Model
 		}
 		return logits
 	}
-	return &method.Module{Model: m, Family: "dflash", Vocabulary: vocabulary, Block: &method.Block{Size: 5, Mask: mask, Own: own}}, m
+	return &method.Module{Model: m, Module: forest.Module{Family: "dflash", Vocabulary: vocabulary, Block: &forest.Block{Size: 5, Mask: mask, Own: own}}}, m
 }
 
 // begin begins a text with a prompt whose features are known but for the last token's.
@@ -198,7 +198,7 @@ func TestNeeds(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	for _, option := range []string{"rows=1", "rows=65", "rows=", "b=3"} {
-		if _, err := method.Find("dflash:" + option); err == nil || !strings.Contains(err.Error(), "rows=N, the rows of a block at most: from 2 to 64") {
+		if _, err := method.Find("dflash:" + option); err == nil || !strings.Contains(err.Error(), "rows=N, the rows of a block at most, from 2 to 64") {
 			t.Errorf("%s: error %v", option, err)
 		}
 	}

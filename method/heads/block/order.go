@@ -19,12 +19,12 @@ var follow = grow.Shape{Ranks: []int{3, 2}, Beam: 4, Depth: most}
 const least = 0.1
 
 // newOrdered returns a drafter of a module each of whose drafts adds to the logits behind it.
-func newOrdered(m *block) method.Drafter {
-	s := &ordered{Block: module.NewBlock(m.module, m.rows, m.vocabulary), module: m.module}
-	if m.module.Vocabulary != nil {
-		s.dense = make([]float32, m.vocabulary)
+func newOrdered(m *method.Module, vocabulary int, n []int) method.Drafter {
+	s := &ordered{Block: module.NewBlock(m, n[0], vocabulary), module: m}
+	if m.Vocabulary != nil {
+		s.dense = make([]float32, vocabulary)
 	}
-	return module.NewDrafter(follow, s, m.module, m.vocabulary)
+	return module.NewDrafter(follow, s, m, vocabulary)
 }
 
 // ordered is a [grow.LogitSource] of a module of which a draft adds to the logits behind it: these are the sum of what the block's row of the depth gives

@@ -18,24 +18,11 @@ import (
 var shape = grow.Shape{Ranks: []int{4}, Beam: 4, Depth: 5}
 
 func init() {
-	method.Register(method.Info{
-		Name: "clover", Paper: "Clover and Clover-2: a recurrent head, 2024", Kind: method.KindHeads, Grade: method.Exact, RunsRows: true,
-		NotAuto: "no trained heads were at hand",
-		Needs:   "heads of the family clover (--heads)", CheckNeeds: method.MeetsModule("clover"),
-		Open: func(e method.Env) (method.Method, error) { return clover{e.Module("clover"), e.Vocabulary}, nil },
-	})
-}
-
-// clover is the head.
-type clover struct {
-	module     *method.Module
-	vocabulary int
-}
-
-// NewDrafter implements [method.Method].
-func (m clover) NewDrafter(method.Trunk) (method.Drafter, error) {
-	s := &source{Heads: module.NewHeads(m.module, m.vocabulary), layers: m.module.Prefix}
-	return module.NewDrafter(shape, s, m.module, m.vocabulary), nil
+	method.Register(module.Family{Name: "clover"}.Method(method.Info{
+		Name: "clover", Paper: "Clover and Clover-2: a recurrent head, 2024", RunsRows: true, NotAuto: "no trained heads were at hand",
+	}, nil, func(m *method.Module, vocabulary int, _ []int) method.Drafter {
+		return module.NewDrafter(shape, &source{Heads: module.NewHeads(m, vocabulary), layers: m.Prefix}, m, vocabulary)
+	}))
 }
 
 // source gives the head's logits behind the text and behind drafts.
@@ -43,8 +30,8 @@ type source struct {
 	*module.Heads
 	layers int // of the module that read the text; the next ones are the cell, the head behind the text, and that behind a draft
 	rows   []method.Row
-	states []float32 // of the text, and of the drafts that were expanded
-	places []int     // by place in the tree: of its state, counted from 0
+	states []float32   // of the text, and of the drafts that were expanded
+	places grow.Places // of the states of drafts, counted from 0
 }
 
 // Root implements [grow.LogitSource].
@@ -74,10 +61,7 @@ func (s *source) Expand(ctx context.Context, t *method.Tree, drafts []int) error
 			ID: n.ID, Vector: s.states[state*width:][:width], Skip: forest.LayerRange(0, s.layers).With(s.layers + 1),
 			Want: forest.Want{Logits: true, Hidden: forest.Layers{}.With(s.layers)},
 		}})
-		for len(s.places) <= at {
-			s.places = append(s.places, 0)
-		}
-		s.places[at] = len(s.states)/width + i
+		s.places.Set(at, len(s.states)/width+i)
 	}
 	if err := s.Run(ctx, s.rows); err != nil {
 		return err

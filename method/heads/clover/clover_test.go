@@ -1,7 +1,6 @@
 package clover
 
 import (
-	"errors"
 	"slices"
 	"testing"
 
@@ -10,7 +9,6 @@ import (
 	"grove/forest"
 	"grove/method"
 	"grove/method/grow/growtest"
-	"grove/sample"
 	"grove/text/token"
 )
 
@@ -52,13 +50,13 @@ func script(t *testing.T) *scripted {
 		}
 		return []float32{float32(r.ID), float32(len(path)), 0, 0}
 	}
-	s.module = &method.Module{Model: s, Family: "clover", Prefix: layers}
+	s.module = &method.Module{Model: s, Module: forest.Module{Family: "clover", Prefix: layers}}
 	return s
 }
 
 func (s *scripted) text(t *testing.T, prompt ...token.ID) *growtest.Text {
 	t.Helper()
-	x := growtest.NewText(t, clover{s.module, vocabulary})
+	x := &growtest.Text{Drafter: growtest.Drafter(t, "clover", method.Env{Vocabulary: vocabulary, Modules: []*method.Module{s.module}})}
 	x.Begin(t, prompt...)
 	x.AddRan(0, feature)
 	return x
@@ -99,32 +97,5 @@ func TestEdges(t *testing.T) {
 		t.Errorf("%v behind one token", growtest.IDs(got))
 	}
 	x := s.text(t, 3, 4)
-	s.Fail = errors.New("the module fails")
-	tree := method.NewTree(8, vocabulary)
-	tree.Reset(4, method.NewRates(1))
-	if err := x.Drafter.Draft(t.Context(), tree); !errors.Is(err, s.Fail) {
-		t.Errorf("%v, want the module's error", err)
-	}
-	if held, most := x.Drafter.(method.Sized).Held(), x.Drafter.(method.Sized).MemoryFor(8, sample.Params{}); held.Logits > most.Logits {
-		t.Errorf("%d bytes are held, want %d at most", held.Logits, most.Logits)
-	}
-	if err := x.Drafter.(method.Closer).Close(); err != nil {
-		t.Error(err)
-	}
-}
-
-// TestNeeds expects what is open of another family to be named.
-func TestNeeds(t *testing.T) {
-	info, err := method.Find("clover")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for want, env := range map[string]method.Env{
-		"none is given": {},
-		"none is given; the heads that are open are of the family hydra": {Modules: []*method.Module{{Family: "hydra"}}},
-	} {
-		if err := info.CheckNeeds(env); !errors.Is(err, method.ErrNeeds) || err.Error() != want {
-			t.Errorf("%v, want %s", err, want)
-		}
-	}
+	x.Ends(t, s.Model)
 }

@@ -21,30 +21,23 @@ var (
 	dynamic = grow.Shape{Ranks: []int{4}, Beam: 4, Depth: 6}
 )
 
+// all are the methods, each with the family of its modules and the shape of its trees.
+var all = []struct {
+	family string
+	shape  grow.Shape
+	method.Info
+}{
+	{"eagle", fixed, method.Info{Name: "eagle", Paper: "EAGLE: the next state from the last one and a token, 2024", NotAuto: "eagle2 has the better tree"}},
+	{"eagle", dynamic, method.Info{Name: "eagle2", Paper: "EAGLE-2: dynamic draft trees, 2024", Auto: true}},
+	{"fspad", dynamic, method.Info{Name: "fspad", Paper: "FSPAD: features that the token samples, and a state for logits alone, 2024", Auto: true}},
+	{"eagle3", dynamic, method.Info{Name: "eagle3", Paper: "EAGLE-3: features of three layers, trained by their own drafts, 2025", Auto: true}},
+}
+
 func init() {
-	register("eagle", "EAGLE: the next state from the last one and a token, 2024", "eagle", "eagle2 has the better tree", false, fixed)
-	register("eagle2", "EAGLE-2: dynamic draft trees, 2024", "eagle", "", true, dynamic)
-	register("fspad", "FSPAD: features that the token samples, and a state for logits alone, 2024", "fspad", "", true, dynamic)
-	register("eagle3", "EAGLE-3: features of three layers, trained by their own drafts, 2025", "eagle3", "", true, dynamic)
-}
-
-// register adds a method that drafts with a family of modules.
-func register(name, paper, family, notAuto string, auto bool, shape grow.Shape) {
-	method.Register(method.Info{
-		Name: name, Paper: paper, Kind: method.KindHeads, Grade: method.Exact, RunsRows: true, Auto: auto, NotAuto: notAuto,
-		Needs: "heads of the family " + family + " (--heads)", CheckNeeds: method.MeetsModule(family),
-		Open: func(e method.Env) (method.Method, error) { return eagle{e.Module(family), shape, e.Vocabulary}, nil },
-	})
-}
-
-// eagle is a module with a tree.
-type eagle struct {
-	module     *method.Module
-	shape      grow.Shape
-	vocabulary int
-}
-
-// NewDrafter implements [method.Method].
-func (m eagle) NewDrafter(method.Trunk) (method.Drafter, error) {
-	return module.NewDrafter(m.shape, module.NewSource(m.module, m.vocabulary), m.module, m.vocabulary), nil
+	for _, a := range all {
+		a.RunsRows = true
+		method.Register(module.Family{Name: a.family}.Method(a.Info, nil, func(m *method.Module, vocabulary int, _ []int) method.Drafter {
+			return module.NewDrafter(a.shape, module.NewSource(m, vocabulary), m, vocabulary)
+		}))
+	}
 }

@@ -15,21 +15,9 @@ import (
 var shape = grow.Shape{Ranks: []int{4}, Beam: 4, Depth: 6}
 
 func init() {
-	method.Register(method.Info{
-		Name: "falcon", Paper: "Falcon: blocks of states of several places on, 2025", Kind: method.KindHeads, Grade: method.Exact, RunsRows: true,
-		NotAuto: "eagle2 drafts more behind the same text",
-		Needs:   "heads of the family falcon (--heads)", CheckNeeds: method.MeetsModule("falcon"),
-		Open: func(e method.Env) (method.Method, error) { return falcon{e.Module("falcon"), e.Vocabulary}, nil },
-	})
-}
-
-// falcon is a module.
-type falcon struct {
-	module     *method.Module
-	vocabulary int
-}
-
-// NewDrafter implements [method.Method].
-func (m falcon) NewDrafter(method.Trunk) (method.Drafter, error) {
-	return module.NewDrafter(shape, module.NewPairs(m.module, m.vocabulary), m.module, m.vocabulary), nil
+	method.Register(module.Family{Name: "falcon"}.Method(method.Info{
+		Name: "falcon", Paper: "Falcon: blocks of states of several places on, 2025", RunsRows: true, NotAuto: "eagle2 drafts more behind the same text",
+	}, nil, func(m *method.Module, vocabulary int, _ []int) method.Drafter {
+		return module.NewDrafter(shape, module.NewPairs(m, vocabulary), m, vocabulary)
+	}))
 }

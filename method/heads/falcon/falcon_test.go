@@ -1,35 +1,34 @@
 package falcon
 
 import (
-	"errors"
 	"slices"
 	"testing"
 
 	"grove/forest"
 	"grove/method"
 	"grove/method/grow/growtest"
-	"grove/sample"
 	"grove/text/token"
 )
 
 const vocabulary, width = 20, 4
 
-// scripted is a module of blocks of two pairs, whose rows find likeliest the token two places on.
-func scripted() (*growtest.Model, *method.Module) {
+// scripted is a module of blocks of two pairs, whose rows find likeliest the token two places on, and a text that it drafts for.
+func scripted(t *testing.T) (*growtest.Model, *growtest.Text) {
+	t.Helper()
 	m := growtest.Cycle(vocabulary, 2)
 	next := m.Next
 	m.Dims.Width = width
 	m.Next = func(path []token.ID, r forest.Row) []float32 { return next([]token.ID{(r.ID + 1) % vocabulary}, r) }
 	m.State = func([]token.ID) []float32 { return make([]float32, width) }
-	return m, &method.Module{Model: m, Family: "falcon", FeedsState: true, Block: &method.Block{Size: 2, Sees: true, Pairs: 2}}
+	of := &method.Module{Model: m, Module: forest.Module{Family: "falcon", FeedsState: true, Block: &forest.Block{Size: 2, Sees: true, Pairs: 2}}}
+	return m, &growtest.Text{Drafter: growtest.Drafter(t, "falcon", method.Env{Vocabulary: vocabulary, Modules: []*method.Module{of}})}
 }
 
 func feature(int) []float32 { return make([]float32, width) }
 
 // TestDraft expects a tree of six levels by fewer passes, since each gives two levels, and trees behind the tokens that are accepted.
 func TestDraft(t *testing.T) {
-	m, of := scripted()
-	x := growtest.NewText(t, falcon{of, vocabulary})
+	m, x := scripted(t)
 	x.Begin(t, 3, 4, 5, 6)
 	x.AddRan(0, feature)
 	tree := x.Draft(t, 9)
@@ -55,8 +54,7 @@ func TestDraft(t *testing.T) {
 
 // TestEdges drafts where there is nothing to draft from, and passes the module's error on.
 func TestEdges(t *testing.T) {
-	m, of := scripted()
-	x := growtest.NewText(t, falcon{of, vocabulary})
+	m, x := scripted(t)
 	x.Begin(t, 3, 4)
 	x.AddRan(0, feature)
 	if got := x.Draft(t, 9); got.Len() != 0 || m.Calls != 0 {
@@ -64,33 +62,6 @@ func TestEdges(t *testing.T) {
 	}
 	x.AddRan(1, feature, 5, 6)
 	x.Draft(t, 9)
-	if held, most := x.Drafter.(method.Sized).Held(), x.Drafter.(method.Sized).MemoryFor(8, sample.Params{}); held.Logits > most.Logits {
-		t.Errorf("%d bytes are held, want %d at most", held.Logits, most.Logits)
-	}
 	x.AddRan(3, feature, 7)
-	m.Fail = errors.New("the module fails")
-	tree := method.NewTree(8, vocabulary)
-	tree.Reset(4, method.NewRates(1))
-	if err := x.Drafter.Draft(t.Context(), tree); !errors.Is(err, m.Fail) {
-		t.Errorf("%v, want the module's error", err)
-	}
-	if err := x.Drafter.(method.Closer).Close(); err != nil {
-		t.Error(err)
-	}
-}
-
-// TestNeeds expects what is open of another family to be named.
-func TestNeeds(t *testing.T) {
-	info, err := method.Find("falcon")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for want, env := range map[string]method.Env{
-		"none is given": {},
-		"none is given; the heads that are open are of the family eagle": {Modules: []*method.Module{{Family: "eagle"}}},
-	} {
-		if err := info.CheckNeeds(env); !errors.Is(err, method.ErrNeeds) || err.Error() != want {
-			t.Errorf("%v, want %s", err, want)
-		}
-	}
+	x.Ends(t, m)
 }

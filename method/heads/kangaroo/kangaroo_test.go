@@ -102,7 +102,7 @@ func roundOf(t *testing.T, name string, model *growtest.Model, text ...token.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := info.Open(method.Env{Vocabulary: vocabulary, Target: target, Modules: []*method.Module{{Model: x.adapter, Family: family, Taps: []int{exit}}}})
+	m, err := info.Open(method.Env{Vocabulary: vocabulary, Target: target, Modules: []*method.Module{{Model: x.adapter, Module: forest.Module{Family: family.Name, Taps: []int{exit}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -285,22 +285,22 @@ func TestOptions(t *testing.T) {
 			t.Errorf("%s: %v", option, err)
 		}
 	}
-	target, module := counting(), []*method.Module{{Model: counting(), Family: family, Taps: []int{1}}}
+	target, module := counting(), []*method.Module{{Model: counting(), Module: forest.Module{Family: family.Name, Taps: []int{1}}}}
 	for name, c := range map[string]struct {
 		env  method.Env
 		want string
 	}{
 		"nothing":           {method.Env{Target: target}, "none is given"},
-		"other heads":       {method.Env{Target: target, Modules: []*method.Module{{Family: "medusa"}}}, "the heads that are open are of the family medusa"},
+		"other heads":       {method.Env{Target: target, Modules: []*method.Module{{Module: forest.Module{Family: "medusa"}}}}, "the heads that are open are of the family medusa"},
 		"no target":         {method.Env{Modules: module}, "on record"},
 		"all that it needs": {method.Env{Target: target, Modules: module}, ""},
 	} {
-		err := meets(c.env)
+		err := family.MeetsOnTrunk(c.env)
 		if (err == nil) != (c.want == "") || err != nil && (!errors.Is(err, method.ErrNeeds) || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	m, err := opener(options{least, depth})(method.Env{Target: target, Modules: module})
+	m, err := open(method.Env{Target: target, Modules: module}, []int{60, 6})
 	if err != nil {
 		t.Fatal(err)
 	}

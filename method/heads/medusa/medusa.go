@@ -6,50 +6,18 @@
 package medusa
 
 import (
-	"fmt"
-	"strconv"
-	"strings"
-
 	"grove/method"
 	"grove/method/grow"
 	"grove/method/module"
 )
 
-// most is the drafts of the published trees. The planner runs those that pay.
-const most = 63
+// options are what a user may choose. The usual one is the drafts of the published trees: the planner runs those that pay.
+var options = []method.Option{{Name: "n", Is: "N, the drafts of a tree", Usual: 63, Least: 1, Most: method.MaxLive}}
 
 func init() {
-	method.Register(method.Info{
-		Name: "medusa", Paper: "Medusa: heads that predict the tokens behind the next one, 2024", Kind: method.KindHeads, Grade: method.Exact, RunsRows: true, Auto: true,
-		Needs: "heads of the family medusa (--heads)", CheckNeeds: method.MeetsModule("medusa"),
-		Open: opener(most), WithOption: sized, Options: fmt.Sprintf("n=%d", most),
-	})
-}
-
-// sized reads the option n.
-func sized(option string) (func(method.Env) (method.Method, error), string, error) {
-	value, ok := strings.CutPrefix(option, "n=")
-	n, err := strconv.Atoi(value)
-	if !ok || err != nil || n < 1 || n > method.MaxLive {
-		return nil, "", fmt.Errorf("option %q is not known; use n=N, the drafts of a tree, from 1 to %d", option, method.MaxLive)
-	}
-	return opener(n), fmt.Sprintf("n=%d", n), nil
-}
-
-func opener(drafts int) func(method.Env) (method.Method, error) {
-	return func(e method.Env) (method.Method, error) {
-		return medusa{e.Module("medusa"), drafts, e.Vocabulary}, nil
-	}
-}
-
-// medusa is heads, and the drafts of a tree at most.
-type medusa struct {
-	module     *method.Module
-	drafts     int
-	vocabulary int
-}
-
-// NewDrafter implements [method.Method].
-func (m medusa) NewDrafter(method.Trunk) (method.Drafter, error) {
-	return module.NewProduct(module.NewHeads(m.module, m.vocabulary), m.module.Wants(), grow.MaxRanks, m.drafts, m.vocabulary), nil
+	method.Register(module.Family{Name: "medusa"}.Method(method.Info{
+		Name: "medusa", Paper: "Medusa: heads that predict the tokens behind the next one, 2024", RunsRows: true, Auto: true,
+	}, options, func(m *method.Module, vocabulary int, n []int) method.Drafter {
+		return module.NewProduct(module.NewHeads(m, vocabulary), m.Wants(), grow.MaxRanks, n[0], vocabulary)
+	}))
 }

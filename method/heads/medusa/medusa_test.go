@@ -1,7 +1,7 @@
 package medusa
 
 import (
-	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -30,7 +30,7 @@ func scripted(heads int) (*method.Module, *growtest.Model) {
 		}
 		return cycle([]token.ID{(token.ID(r.Vector[0]) + token.ID(k)) % 20}, r)
 	}
-	return &method.Module{Model: m, Family: "medusa", Heads: heads}, m
+	return &method.Module{Model: m, Module: forest.Module{Family: "medusa", Heads: heads}}, m
 }
 
 // state is the feature of a token: the state of a target that finds the next token likeliest.
@@ -38,7 +38,7 @@ func state(id token.ID) []float32 { return []float32{float32(id) + 1, 0, 0, 0} }
 
 func begin(t *testing.T, module *method.Module, drafts int, p sample.Params, prompt ...token.ID) (*growtest.Text, func(int) []float32) {
 	t.Helper()
-	x := growtest.NewText(t, medusa{module, drafts, 20})
+	x := &growtest.Text{Drafter: growtest.Drafter(t, fmt.Sprintf("medusa:n=%d", drafts), method.Env{Vocabulary: 20, Modules: []*method.Module{module}})}
 	x.Noise.Sampling = p
 	x.Begin(t, prompt...)
 	of := func(place int) []float32 { return state(x.IDs()[place]) }
@@ -98,12 +98,7 @@ func TestNothing(t *testing.T) {
 		t.Errorf("%v by rows of another text", growtest.IDs(got))
 	}
 	x.AddRan(0, of)
-	m.Fail = errors.New("the module fails")
-	tree := method.NewTree(8, 20)
-	tree.Reset(4, method.NewRates(1))
-	if err := x.Drafter.Draft(t.Context(), tree); !errors.Is(err, m.Fail) {
-		t.Errorf("%v, want the module's error", err)
-	}
+	x.Ends(t, m)
 }
 
 // TestShares holds drafts above temperature 0 to those that the text's noise draws, and their order to how often they are accepted.
@@ -179,31 +174,16 @@ func TestWorked(t *testing.T) {
 	}
 }
 
-// TestOption reads the option, and refuses wrong ones and what the method cannot be opened with.
+// TestOption reads the option, and drafts as many tokens.
 func TestOption(t *testing.T) {
-	for _, name := range []string{"medusa:n=0", "medusa:n=65", "medusa:n=x", "medusa:k=3", "medusa:"} {
-		if _, err := method.Find(name); err == nil {
-			t.Errorf("%s is taken", name)
-		}
-	}
 	info, err := method.Find("medusa:n=07")
-	if err != nil || info.Name != "medusa:n=7" {
-		t.Fatal(info.Name, err)
+	if err != nil || info.Name != "medusa:n=7" || info.Rule.Name != verify.Match.Name || !info.Auto {
+		t.Error(info, err)
 	}
-	module, _ := scripted(2)
-	m, err := info.Open(method.Env{Vocabulary: 20, Modules: []*method.Module{module}})
-	if err != nil || m.(medusa).drafts != 7 {
-		t.Fatal(m, err)
-	}
-	other := method.Env{Modules: []*method.Module{{Family: "eagle"}}}
-	if err := info.CheckNeeds(other); !errors.Is(err, method.ErrNeeds) || err.Error() != "none is given; the heads that are open are of the family eagle" {
-		t.Error(err)
-	}
-	if err := info.CheckNeeds(method.Env{}); !errors.Is(err, method.ErrNeeds) {
-		t.Error(err)
-	}
-	if info.Rule.Name != verify.Match.Name || !info.Auto {
-		t.Error("the rule is not match, or automatic mode does without")
+	module, _ := scripted(3)
+	x, _ := begin(t, module, 7, sample.Params{}, 3, 4, 5)
+	if n := x.Draft(t, 9).Len(); n != 7 {
+		t.Errorf("%d drafts, want 7", n)
 	}
 }
 

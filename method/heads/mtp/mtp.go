@@ -15,20 +15,10 @@ import (
 var shape = grow.Shape{Ranks: []int{2}, Beam: 2, Depth: 6}
 
 func init() {
-	method.Register(method.Info{
-		Name: "mtp", Paper: "Multi-token prediction: a module of the model's own file, 2024", Kind: method.KindHeads, Grade: method.Exact, RunsRows: true, Auto: true,
-		Needs: "a model whose file has a module for further tokens (nextn_predict_layers)", CheckNeeds: method.MeetsModule("mtp"),
-		Open: func(e method.Env) (method.Method, error) { return mtp{e.Module("mtp"), e.Vocabulary}, nil },
-	})
-}
-
-// mtp is the model's module.
-type mtp struct {
-	module     *method.Module
-	vocabulary int
-}
-
-// NewDrafter implements [method.Method].
-func (m mtp) NewDrafter(method.Trunk) (method.Drafter, error) {
-	return module.NewDrafter(shape, module.NewPredictors(m.module, m.vocabulary), m.module, m.vocabulary), nil
+	method.Register(module.Family{Name: "mtp"}.Method(method.Info{
+		Name: "mtp", Paper: "Multi-token prediction: a module of the model's own file, 2024", RunsRows: true, Auto: true,
+		Needs: "a model whose file has a module for further tokens (nextn_predict_layers)",
+	}, nil, func(m *method.Module, vocabulary int, _ []int) method.Drafter {
+		return module.NewDrafter(shape, module.NewPredictors(m, vocabulary), m, vocabulary)
+	}))
 }

@@ -6,81 +6,43 @@
 package specblock
 
 import (
-	"fmt"
-	"strconv"
-	"strings"
-
 	"grove/method"
 	"grove/method/module"
 )
 
-const family = "specblock"
+// family is the modules of slots.
+var family = module.Family{
+	Name: "specblock", Has: func(m *method.Module) bool { return m.Block != nil && len(m.Block.Rank[0]) > 0 }, Lacks: "have no slots",
+}
 
 // options are what a user may choose. The published ones are beam=10+blocks=2+drafts=60; on a processor, which pays for each row, less is more.
-type options struct{ beam, blocks, drafts, learn int }
-
-var (
-	usual = options{beam: 4, blocks: 2, drafts: 24}
-	least = options{1, 1, 1, 0}
-	most  = options{10, 4, 256, 1}
-)
+var options = []method.Option{
+	{Name: "beam", Is: "N, the children of a block's first slot and the blocks of a pass", Usual: 4, Least: 1, Most: 10},
+	{Name: "blocks", Is: "N, the passes", Usual: 2, Least: 1, Most: 4},
+	{Name: "drafts", Is: "N, the drafts of a tree", Usual: 24, Least: 1, Most: 256},
+	{Name: "learn", Is: "N, 1 to adapt the rank head where that pays", Usual: 0, Least: 0, Most: 1},
+}
 
 func init() {
-	method.Register(method.Info{
-		Name: family, Paper: "SpecBlock: blocks of slots, and a head that says how widely to branch, 2026", Kind: method.KindHeads, Grade: method.Exact, RunsRows: true,
+	method.Register(family.Info(method.Info{
+		Name: family.Name, Paper: "SpecBlock: blocks of slots, and a head that says how widely to branch, 2026", RunsRows: true,
 		NotAuto: "eagle2 drafts more behind the same text",
-		Needs:   "heads of the family " + family + " (--heads)", CheckNeeds: meets, Open: opener(usual), WithOption: set, Options: usual.String(),
-	})
+	}).Takes(options, open))
 }
 
-// String returns the options as a user writes them.
-func (o options) String() string {
-	return fmt.Sprintf("beam=%d+blocks=%d+drafts=%d+learn=%d", o.beam, o.blocks, o.drafts, o.learn)
-}
-
-// set reads the options, with a + between them.
-func set(option string) (func(method.Env) (method.Method, error), string, error) {
-	o, given := usual, map[string]bool{}
-	for one := range strings.SplitSeq(option, "+") {
-		name, value, _ := strings.Cut(one, "=")
-		at, low, high := o.field(name), least.field(name), most.field(name)
-		n, err := strconv.Atoi(value)
-		if at == nil || err != nil || given[name] || n < *low || n > *high {
-			return nil, "", fmt.Errorf("option %q is not known; use beam=N, the children of a block's first slot and the blocks of a pass, from 1 to %d, blocks=N, the passes, from 1 to %d, drafts=N, the drafts of a tree, from 1 to %d, and learn=1, to adapt the rank head where that pays, with a + between them", option, most.beam, most.blocks, most.drafts)
-		}
-		*at, given[name] = n, true
-	}
-	return opener(o), o.String(), nil
-}
-
-// field returns an option by its name; nil: there is none.
-func (o *options) field(name string) *int {
-	return map[string]*int{"beam": &o.beam, "blocks": &o.blocks, "drafts": &o.drafts, "learn": &o.learn}[name]
-}
-
-func opener(o options) func(method.Env) (method.Method, error) {
-	return func(e method.Env) (method.Method, error) {
-		return &specblock{e.Module(family), e.Vocabulary, module.NewTuning(e.Module(family)), o}, nil
-	}
-}
-
-// meets checks that there is a module of slots.
-func meets(e method.Env) error {
-	if err := method.MeetsModule(family)(e); err != nil {
-		return err
-	}
-	if b := e.Module(family).Block; b == nil || len(b.Rank[0]) == 0 {
-		return fmt.Errorf("%w; the heads that are open have no slots", method.ErrNeeds)
-	}
-	return nil
+// open prepares a module with options.
+func open(e method.Env, n []int) (method.Method, error) {
+	m := e.Module(family.Name)
+	return &specblock{m, e.Vocabulary, module.NewTuning(m), n[0], n[1], n[2], n[3] > 0}, nil
 }
 
 // specblock is a module with its options.
 type specblock struct {
-	module     *method.Module
-	vocabulary int
-	tuning     *module.Tuning // with learn=1
-	options
+	module               *method.Module
+	vocabulary           int
+	tuning               *module.Tuning // with learn=1
+	beam, blocks, drafts int
+	learn                bool
 }
 
 // NewDrafter implements [method.Method].

@@ -39,15 +39,15 @@ func scripted(class int) (*method.Module, *growtest.Model) {
 	}
 	m.Stream = func([]token.ID, forest.Row, int) []float32 { return make([]float32, width) }
 	m.State = func([]token.ID) []float32 { return make([]float32, width) }
-	b := &method.Block{Size: slots, Rank: [4][]float32{make([]float32, 2*(width+15)), make([]float32, 2), make([]float32, 2*module.RankClasses), make([]float32, module.RankClasses)}}
+	b := &forest.Block{Size: slots, Rank: [4][]float32{make([]float32, 2*(width+15)), make([]float32, 2), make([]float32, 2*module.RankClasses), make([]float32, module.RankClasses)}}
 	b.Rank[3][class] = 1
-	return &method.Module{Model: m, Family: family, Taps: []int{1, 2, 3}, Block: b}, m
+	return &method.Module{Model: m, Module: forest.Module{Family: family.Name, Taps: []int{1, 2, 3}, Block: b}}, m
 }
 
 // begin begins a text with a prompt whose features are known but for the last token's.
 func begin(t *testing.T, of *method.Module, option string, prompt ...token.ID) *growtest.Text {
 	t.Helper()
-	x := &growtest.Text{Drafter: growtest.Drafter(t, family+option, method.Env{Vocabulary: words, Modules: []*method.Module{of}})}
+	x := &growtest.Text{Drafter: growtest.Drafter(t, family.Name+option, method.Env{Vocabulary: words, Modules: []*method.Module{of}})}
 	x.Begin(t, prompt...)
 	x.Drafter.Committed(method.Update{IDs: prompt, Before: token.None, Rows: known(prompt, 0, len(prompt)-1)})
 	return x
@@ -144,7 +144,7 @@ func TestSmallSteps(t *testing.T) {
 }
 
 func TestNeeds(t *testing.T) {
-	info, err := method.Find(family)
+	info, err := method.Find(family.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,11 +154,11 @@ func TestNeeds(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	for _, option := range []string{"beam=0", "beam=11", "blocks=5", "drafts=257", "drafts=", "beam=2+beam=3", "width=3", "learn=2", ""} {
-		if _, err := method.Find(family + ":" + option); err == nil || !strings.Contains(err.Error(), "beam=N, the children") {
+		if _, err := method.Find(family.Name + ":" + option); err == nil || !strings.Contains(err.Error(), "beam=N, the children") {
 			t.Errorf("%q: error %v", option, err)
 		}
 	}
-	if i, err := method.Find(family + ":drafts=60+beam=10"); err != nil || i.Name != "specblock:beam=10+blocks=2+drafts=60+learn=0" {
+	if i, err := method.Find(family.Name + ":drafts=60+beam=10"); err != nil || i.Name != "specblock:beam=10+blocks=2+drafts=60+learn=0" {
 		t.Errorf("%q, %v", i.Name, err)
 	}
 }

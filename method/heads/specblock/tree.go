@@ -69,7 +69,7 @@ func (d *drafter) Begin(h *method.History) (err error) {
 
 // Committed implements [method.Drafter].
 func (d *drafter) Committed(r method.Update) {
-	if d.of.learn > 0 && len(d.chain) > 0 {
+	if d.of.learn && len(d.chain) > 0 {
 		d.of.tuning.Learn(d.ranks, d.chain, r.IDs, d.rate)
 	}
 	d.err = d.Slots.Committed(r)
@@ -84,7 +84,7 @@ func (d *drafter) Draft(ctx context.Context, t *method.Tree) error {
 	if !ok || err != nil {
 		return err
 	}
-	if d.nodes, d.chain = d.nodes[:0], d.chain[:0]; d.of.learn > 0 {
+	if d.nodes, d.chain = d.nodes[:0], d.chain[:0]; d.of.learn {
 		d.of.tuning.Begin(d.ranks)
 	}
 	if err := d.block(t, method.Root, 0, 0); err != nil {

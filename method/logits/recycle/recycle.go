@@ -34,12 +34,14 @@ type recycle struct{ *method.Successors }
 
 // NewDrafter implements [method.Method].
 func (r recycle) NewDrafter(method.Trunk) (method.Drafter, error) {
-	return &drafter{known: r.Successors}, nil
+	return &drafter{known: r.Successors, open: make([]int, 0, most)}, nil
 }
 
 type drafter struct {
 	history *method.History
 	known   *method.Successors
+	open    []int // places in the tree of drafts that are not expanded yet
+	added   int   // drafts of the round
 }
 
 // Begin implements [method.Drafter].
@@ -54,48 +56,45 @@ func (d *drafter) Committed(r method.Update) { d.known.Learn(r.Rows, token.None)
 // Draft implements [method.Drafter]: it takes the draft with the best score again and again, and adds its successors.
 // A draft's class is its depth and its rank among its siblings; those of primed tokens have classes of their own.
 func (d *drafter) Draft(_ context.Context, t *method.Tree) error {
-	var own [most]int // places in the tree of drafts that are not expanded yet
-	n, added := 0, 0
-	d.expand(t, method.Root, d.history.Last(0), 1, &own, &n, &added)
-	for n > 0 && added < most {
-		best := 0
-		for i := range n {
-			if t.Score(own[i]) > t.Score(own[best]) {
+	d.open, d.added = d.open[:0], 0
+	d.expand(t, method.Root, d.history.Last(0))
+	for len(d.open) > 0 && d.added < most {
+		best, last := 0, len(d.open)-1
+		for i, at := range d.open {
+			if t.Score(at) > t.Score(d.open[best]) {
 				best = i
 			}
 		}
-		at := own[best]
-		n--
-		own[best] = own[n]
-		node := &t.Nodes()[at]
-		if node.Depth < deepest {
-			d.expand(t, at, node.ID, int(node.Depth)+1, &own, &n, &added)
+		at := d.open[best]
+		d.open[best], d.open = d.open[last], d.open[:last]
+		if node := &t.Nodes()[at]; node.Depth < deepest {
+			d.expand(t, at, node.ID)
 		}
 	}
 	return nil
 }
 
 // expand adds the successors of a token behind a node.
-func (d *drafter) expand(t *method.Tree, parent int, id token.ID, depth int, own *[most]int, n, added *int) {
+func (d *drafter) expand(t *method.Tree, parent int, id token.ID) {
 	var row method.SuccessorRow
 	if !d.known.Of(&row, token.None, id) {
 		return
 	}
-	class, believed := (depth-1)*width, float32(1)
+	depth := t.DepthOf(parent)
+	class, believed := depth*width, float32(1)
 	if d.known.Primed(id) {
-		class, believed = primedClasses+min(depth-1, 1)*width, primedBelief
+		class, believed = primedClasses+min(depth, 1)*width, primedBelief
 	}
 	for rank, next := range row {
-		if *added == most || next.P == 0 {
+		if d.added == most || next.P == 0 {
 			return
 		}
 		at := t.Add(parent, next.ID, class+rank, believed*beliefs[rank])
 		if at == method.Root {
 			return // the next ones are less likely
 		}
-		own[*n] = at
-		*n++
-		*added++
+		d.open = append(d.open, at)
+		d.added++
 	}
 }
 

@@ -8,8 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"grove/forest"
 	"grove/method"
@@ -21,53 +19,19 @@ import (
 const ranks, drafts = 4, 32
 
 // options are what a user may choose. The paper drafts up to 32 tokens; on a processor, which pays for each row, less is more.
-type options struct{ masks, window int }
-
-var (
-	usual = options{masks: 8, window: 256}
-	least = options{1, 1}
-	most  = options{64, 1 << 16}
-)
+var options = []method.Option{
+	{Name: "masks", Is: "N, the tokens that a pass drafts", Usual: 8, Least: 1, Most: 64},
+	{Name: "window", Is: "N, the last tokens of the text that it reads", Usual: 256, Least: 1, Most: 1 << 16},
+}
 
 func init() {
 	method.Register(method.Info{
 		Name: "deer", Paper: "DEER: a diffusion model drafts in one pass, 2025", Kind: method.KindModel, Grade: method.Exact, RunsRows: true,
 		NotAuto: "no trained diffusion model was at hand",
-		Needs:   "a draft model of masked diffusion with the vocabulary (--draft)", CheckNeeds: meets, Open: opener(usual), WithOption: set, Options: usual.String(),
-	})
-}
-
-// String returns the options as a user writes them.
-func (o options) String() string { return fmt.Sprintf("masks=%d+window=%d", o.masks, o.window) }
-
-// set reads the options, with a + between them.
-func set(option string) (func(method.Env) (method.Method, error), string, error) {
-	o, given := usual, map[string]bool{}
-	for one := range strings.SplitSeq(option, "+") {
-		name, value, _ := strings.Cut(one, "=")
-		at, low, high := o.field(name), least.field(name), most.field(name)
-		n, err := strconv.Atoi(value)
-		if at == nil || err != nil || given[name] || n < *low || n > *high {
-			return nil, "", fmt.Errorf("option %q is not known; use masks=N, the tokens that a pass drafts, from 1 to %d, and window=N, the last tokens of the text that it reads, from 1 to %d, with a + between them", option, most.masks, most.window)
-		}
-		*at, given[name] = n, true
-	}
-	return opener(o), o.String(), nil
-}
-
-// field returns an option by its name; nil: there is none.
-func (o *options) field(name string) *int {
-	switch name {
-	case "masks":
-		return &o.masks
-	case "window":
-		return &o.window
-	}
-	return nil
-}
-
-func opener(o options) func(method.Env) (method.Method, error) {
-	return func(e method.Env) (method.Method, error) { return &deer{e.Draft, e.Vocabulary, o}, nil }
+		Needs:   "a draft model of masked diffusion with the vocabulary (--draft)", CheckNeeds: meets,
+	}.Takes(options, func(e method.Env, n []int) (method.Method, error) {
+		return &deer{e.Draft, e.Vocabulary, n[0], n[1]}, nil
+	}))
 }
 
 // meets checks that the draft model is one of masked diffusion, of the target's vocabulary.
@@ -87,7 +51,8 @@ func meets(e method.Env) error {
 type deer struct {
 	model      method.Model
 	vocabulary int
-	options
+	masks      int // of a pass at most
+	window     int // tokens of the text that a pass reads at most
 }
 
 // NewDrafter implements [method.Method].
@@ -134,10 +99,14 @@ func (s *source) Depths(ctx context.Context, depth int) (first, n int, err error
 	if n = min(s.masks, depth, min(s.size.Rows, s.size.Context)-1); n < 1 || len(ids) == 0 {
 		return 0, 0, nil
 	}
-	ids = ids[max(0, len(ids)-s.window, len(ids)+n-min(s.size.Rows, s.size.Context)):]
+	at := max(0, len(ids)-s.window, len(ids)+n-min(s.size.Rows, s.size.Context))
+	ids = ids[at:]
 	s.rows = s.rows[:0]
 	for i := range len(ids) + n {
 		row := forest.Row{ID: s.size.Canvas.Mask, Block: 1}
+		if b := s.size.Canvas.Block; b > 0 {
+			row.Block += (at + i) / b // blocks begin at the text's beginning
+		}
 		if i < len(ids) {
 			row.ID = ids[i]
 		}

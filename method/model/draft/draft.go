@@ -8,10 +8,6 @@
 package draft
 
 import (
-	"fmt"
-	"strconv"
-	"strings"
-
 	"grove/method"
 	"grove/method/grow"
 	"grove/method/grow/retokenize"
@@ -85,29 +81,16 @@ func init() {
 			i.Provides = verify.Properties{Distributions: true, WithReplacement: chain || a.shape.Draw == grow.WithReplacement, Chain: chain}
 		}
 		i.CheckNeeds = func(e method.Env) error { return grow.MeetsDraft(e, a.draws()) }
-		i.Open = opens(a.shape)
+		i.Open = func(e method.Env) (method.Method, error) { return &trees{a.shape, e, grow.NewTrim(e)}, nil }
 		if a.shape.Drafts > 0 {
-			i.Options, i.WithOption = fmt.Sprintf("n=%d", a.shape.Drafts), a.sized
+			i = i.Takes([]method.Option{{Name: "n", Is: "N, the drafts of a tree", Usual: a.shape.Drafts, Least: 1, Most: method.MaxLive}}, func(e method.Env, n []int) (method.Method, error) {
+				s := a.shape
+				s.Drafts = n[0]
+				return &trees{s, e, grow.NewTrim(e)}, nil
+			})
 		}
 		method.Register(i)
 	}
-}
-
-// opens returns what opens the method with a shape.
-func opens(s grow.Shape) func(method.Env) (method.Method, error) {
-	return func(e method.Env) (method.Method, error) { return &trees{s, e, grow.NewTrim(e)}, nil }
-}
-
-// sized is [method.Info.WithOption] of a method whose trees have n drafts at most.
-func (a *drafting) sized(option string) (open func(method.Env) (method.Method, error), spelling string, err error) {
-	value, ok := strings.CutPrefix(option, "n=")
-	n, err := strconv.Atoi(value)
-	if !ok || err != nil || n < 1 || n > method.MaxLive {
-		return nil, "", fmt.Errorf("option %q is not known; use n=N, the drafts of a tree, from 1 to %d", option, method.MaxLive)
-	}
-	s := a.shape
-	s.Drafts = n
-	return opens(s), fmt.Sprintf("n=%d", n), nil
 }
 
 // draws reports whether drafts are drawn.

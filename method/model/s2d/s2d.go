@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"grove/method"
@@ -18,6 +17,12 @@ import (
 
 // usual is the threshold of every exit, where none is given.
 const usual = 0.5
+
+// An exit, and a threshold in hundredths.
+var (
+	exit      = method.Option{Least: 1, Most: math.MaxInt}
+	threshold = method.Option{Least: 0, Most: 100, Hundredths: true}
+)
 
 // most bounds the exits that a user gives.
 const most = 8
@@ -51,18 +56,18 @@ type options struct {
 // set reads the options exits and threshold, with a + between them.
 func set(option string) (func(method.Env) (method.Method, error), string, error) {
 	var o options
-	for _, one := range strings.Split(option, "+") {
-		name, value, _ := strings.Cut(one, "=")
-		into, read := &o.exits, strconv.Atoi
+	for part := range strings.SplitSeq(option, "+") {
+		name, value, _ := strings.Cut(part, "=")
+		into, one := &o.exits, exit
 		if name == "threshold" {
-			into, read = &o.least, hundredths
+			into, one = &o.least, threshold
 		}
 		if *into != nil || name != "exits" && name != "threshold" {
 			return nil, "", unknown(option)
 		}
 		for _, number := range strings.Split(value, "/") {
-			n, err := read(number)
-			if err != nil || len(*into) == most {
+			n, ok := one.Read(number)
+			if !ok || len(*into) == most {
 				return nil, "", unknown(option)
 			}
 			*into = append(*into, n)
@@ -74,16 +79,6 @@ func set(option string) (func(method.Env) (method.Method, error), string, error)
 	return opener(o), o.String(), nil
 }
 
-// hundredths reads a threshold.
-func hundredths(s string) (int, error) {
-	x, err := strconv.ParseFloat(s, 64)
-	n := math.Round(100 * x)
-	if err != nil || !(n >= 0 && n <= 100) || math.Abs(100*x-n) > 1e-6 {
-		return 0, fmt.Errorf("no threshold")
-	}
-	return int(n), nil
-}
-
 func unknown(option string) error {
 	return fmt.Errorf("option %q is not known; use exits=L/M, rising numbers of layers from 1, %d at most, and threshold=P/Q, the largest probability below which a draft goes "+
 		"on to the next exit, of each exit or of all: from 0 to 1, in hundredths; with a + between the two", option, most)
@@ -92,7 +87,7 @@ func unknown(option string) error {
 // consistent reports whether the exits rise and have as many thresholds, or one.
 func (o *options) consistent() bool {
 	for i, e := range o.exits {
-		if e < 1 || i > 0 && e <= o.exits[i-1] {
+		if i > 0 && e <= o.exits[i-1] {
 			return false
 		}
 	}
@@ -103,10 +98,10 @@ func (o *options) consistent() bool {
 func (o *options) String() string {
 	var exits, least, all []string
 	for _, e := range o.exits {
-		exits = append(exits, strconv.Itoa(e))
+		exits = append(exits, exit.Text(e))
 	}
 	for _, l := range o.least {
-		least = append(least, strconv.FormatFloat(float64(l)/100, 'g', -1, 64))
+		least = append(least, threshold.Text(l))
 	}
 	if exits != nil {
 		all = append(all, "exits="+strings.Join(exits, "/"))

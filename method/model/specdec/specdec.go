@@ -6,9 +6,6 @@ package specdec
 
 import (
 	"fmt"
-	"math"
-	"strconv"
-	"strings"
 
 	"grove/method"
 	"grove/method/grow"
@@ -20,16 +17,18 @@ const (
 	most   = 20
 )
 
-// usual is the probability of a rejection above which a chain ends, where none is given.
-const usual = 0.7
+// options are what a user may choose. Each of the 201 values has its own texts to learn of.
+var options = []method.Option{{Name: "h", Is: "X, the probability of a rejection above which a chain ends", Usual: 70, Least: -100, Most: 100, Hundredths: true}}
 
 func init() {
 	method.Register(method.Info{
 		Name: "draft-specdec", Paper: "SpecDec++: a chain whose length a head decides, 2024", Kind: method.KindModel, Grade: method.Exact,
 		NotAuto: "it was not measured beside draft",
 		Needs:   "a draft model with the same vocabulary and an acceptance head for it", RunsRows: true,
-		CheckNeeds: meets, Open: opener(usual), WithOption: set, Options: fmt.Sprintf("h=%v", usual),
-	})
+		CheckNeeds: meets,
+	}.Takes(options, func(e method.Env, n []int) (method.Method, error) {
+		return &specdec{float64(n[0]) / 100, e, grow.NewTrim(e)}, nil
+	}))
 }
 
 // meets returns an error where there is no draft model, or no head.
@@ -38,21 +37,6 @@ func meets(e method.Env) error {
 		return fmt.Errorf("%w: the acceptance head is missing", method.ErrNeeds)
 	}
 	return grow.MeetsDraft(e, true)
-}
-
-// set reads the option h, which has 201 values: each has its own texts to learn of.
-func set(option string) (func(method.Env) (method.Method, error), string, error) {
-	value, found := strings.CutPrefix(option, "h=")
-	h, err := strconv.ParseFloat(value, 64)
-	if hundredths := math.Round(100 * h); found && err == nil && math.Abs(h) <= 1 && math.Abs(100*h-hundredths) < 1e-6 {
-		h = (hundredths + 0) / 100 // 0 has no sign
-		return opener(h), "h=" + strconv.FormatFloat(h, 'g', -1, 64), nil
-	}
-	return nil, "", fmt.Errorf("option %q is not known; use h=X, the probability of a rejection above which a chain ends: from -1 to 1, in hundredths", option)
-}
-
-func opener(h float64) func(method.Env) (method.Method, error) {
-	return func(e method.Env) (method.Method, error) { return &specdec{h, e, grow.NewTrim(e)}, nil }
 }
 
 // specdec is a draft model with its head.

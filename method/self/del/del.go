@@ -8,7 +8,6 @@ package del
 
 import (
 	"context"
-	"fmt"
 
 	"grove/forest"
 	"grove/method"
@@ -17,7 +16,6 @@ import (
 )
 
 const (
-	deepest    = 25 // bounds the option depth
 	usual      = 18 // drafts of a chain at most, where none is given: the paper's
 	trialEvery = 8  // rounds in which it is asked, of which one is a trial
 	trialDepth = 3  // drafts of a trial at least: positions to learn from
@@ -27,35 +25,17 @@ func init() {
 	method.Register(method.Info{
 		Name: "del", Paper: "DEL: dynamic exit layer, 2025", Kind: method.KindSelf, Grade: method.Exact,
 		Needs: "a model of at least 2 layers", NotAuto: "it drafts well only with models that were trained for early exits", RunsRows: true, Lasting: true,
-		CheckNeeds: meets, Open: opener(layers.Options{Depth: usual}), WithOption: set, Options: fmt.Sprintf("exit=L+depth=%d", usual),
-	})
+		CheckNeeds: layers.Meets(2),
+	}.Takes(layers.Options("the most layers that draft", usual), open))
 }
 
-// meets returns an error where there is no layer to stop before.
-func meets(e method.Env) error {
-	if e.Target != nil && e.Target.Size().Layers >= 2 {
-		return nil
+// open prepares the method with an exit, if one is given, and a depth.
+func open(e method.Env, n []int) (method.Method, error) {
+	size := e.Target.Size()
+	if err := layers.Fits("del", n[0], size.Layers); err != nil {
+		return nil, err
 	}
-	return method.ErrNeeds
-}
-
-// set reads the options.
-func set(option string) (func(method.Env) (method.Method, error), string, error) {
-	o := layers.Options{Depth: usual}
-	if err := o.Read(option, "the most layers that draft", deepest); err != nil {
-		return nil, "", err
-	}
-	return opener(o), o.String(), nil
-}
-
-func opener(o layers.Options) func(method.Env) (method.Method, error) {
-	return func(e method.Env) (method.Method, error) {
-		size := e.Target.Size()
-		if err := o.Fits("del", size.Layers); err != nil {
-			return nil, err
-		}
-		return &del{size, o.Depth, layers.NewShares(size.Layers, o.Exit)}, nil
-	}
+	return &del{size, n[1], layers.NewShares(size.Layers, n[0])}, nil
 }
 
 // del keeps how often the drafts of each exit are accepted, of all texts.
@@ -68,7 +48,7 @@ type del struct {
 // NewDrafter implements [method.Method].
 func (m *del) NewDrafter(own method.Trunk) (method.Drafter, error) {
 	if own == nil {
-		return nil, fmt.Errorf("%w: the answer is on record", method.ErrNeeds)
+		return nil, method.ErrOnRecord
 	}
 	d := &drafter{Exit: grow.NewExit(own, m.size, m.Exits[0]), shares: m.Shares, depth: m.depth}
 	d.shadows.width, d.shadows.all = m.size.Width, forest.LayerRange(0, m.size.Layers)

@@ -318,14 +318,6 @@ func TestOptions(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "the exit must be 1 to 7") {
 		t.Errorf("an exit beyond: %v", err)
 	}
-	for n, fits := range map[int]bool{1: false, 2: true} {
-		if err := meets(method.Env{Target: exiting(n, nil)}); (err == nil) != fits {
-			t.Errorf("%d layers: %v", n, err)
-		}
-	}
-	if err := meets(method.Env{}); !errors.Is(err, method.ErrNeeds) {
-		t.Errorf("no model: %v", err)
-	}
 	if _, err := opened(t, "del", model).NewDrafter(nil); !errors.Is(err, method.ErrNeeds) {
 		t.Errorf("no trunk: %v", err)
 	}

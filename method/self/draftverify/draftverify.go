@@ -28,16 +28,8 @@ func init() {
 	method.Register(method.Info{
 		Name: "draft-verify", Paper: "Draft & Verify: self-speculative decoding, 2023", Kind: method.KindSelf, Grade: method.Exact,
 		Needs: "a model of at least 3 layers", NotAuto: "swift drafts in the same way, and finds the layers while it decodes", RunsRows: true, Lasting: true,
-		CheckNeeds: meets, Open: opener(options{depth: usual}), WithOption: set, Options: fmt.Sprintf("skip=L-L+L+depth=%d", usual),
+		CheckNeeds: layers.Meets(3), Open: opener(options{depth: usual}), WithOption: set, Options: fmt.Sprintf("skip=L-L+L+depth=%d", usual),
 	})
-}
-
-// meets returns an error where there is no layer to pass over.
-func meets(e method.Env) error {
-	if e.Target != nil && e.Target.Size().Layers >= 3 {
-		return nil
-	}
-	return method.ErrNeeds
 }
 
 // options are what a user may choose.
@@ -122,7 +114,7 @@ func (m *draftverify) Prime(state []byte) error {
 // NewDrafter implements [method.Method].
 func (m *draftverify) NewDrafter(own method.Trunk) (method.Drafter, error) {
 	if own == nil {
-		return nil, fmt.Errorf("%w: the answer is on record", method.ErrNeeds)
+		return nil, method.ErrOnRecord
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -250,14 +250,6 @@ func TestOptions(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "runs layers as a whole") {
 		t.Errorf("a part of a layer: %v", err)
 	}
-	for n, fits := range map[int]bool{2: false, 3: true} {
-		if err := meets(method.Env{Target: growtest.Skipping(vocabulary, n, forest.Layers{}, 0.9)}); (err == nil) != fits {
-			t.Errorf("%d layers: %v", n, err)
-		}
-	}
-	if err := meets(method.Env{}); !errors.Is(err, method.ErrNeeds) {
-		t.Errorf("no model: %v", err)
-	}
 	if _, err := opened(t, "draft-verify", model).NewDrafter(nil); !errors.Is(err, method.ErrNeeds) {
 		t.Errorf("no trunk: %v", err)
 	}

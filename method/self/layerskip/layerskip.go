@@ -7,7 +7,6 @@ package layerskip
 
 import (
 	"context"
-	"fmt"
 
 	"grove/method"
 	"grove/method/grow"
@@ -20,59 +19,39 @@ const (
 	depth = 6 // drafts of a chain at most
 )
 
-// deepest bounds the option depth.
-const deepest = 25
-
 func init() {
 	method.Register(method.Info{
 		Name: "layerskip", Paper: "LayerSkip: early exit and self-speculative decoding, 2024", Kind: method.KindSelf, Grade: method.Exact,
 		Needs: "a model of at least 2 layers", NotAuto: "it drafts well only with models that were trained for early exits", RunsRows: true,
-		CheckNeeds: meets, Open: opener(layers.Options{Depth: depth}), WithOption: set, Options: fmt.Sprintf("exit=L+depth=%d", depth),
-	})
+		CheckNeeds: layers.Meets(2),
+	}.Takes(layers.Options("the layers that draft", depth), open))
 }
 
-// meets returns an error where there is no layer to stop before.
-func meets(e method.Env) error {
-	if e.Target != nil && e.Target.Size().Layers >= 2 {
-		return nil
+// open prepares the method with an exit, or by default a share of the layers, and a depth.
+func open(e method.Env, n []int) (method.Method, error) {
+	size := e.Target.Size()
+	if err := layers.Fits("layerskip", n[0], size.Layers); err != nil {
+		return nil, err
 	}
-	return method.ErrNeeds
-}
-
-// set reads the options.
-func set(option string) (func(method.Env) (method.Method, error), string, error) {
-	o := layers.Options{Depth: depth}
-	if err := o.Read(option, "the layers that draft", deepest); err != nil {
-		return nil, "", err
+	if n[0] == 0 {
+		return &layerskip{size, max(1, size.Layers/share), n[1]}, nil
 	}
-	return opener(o), o.String(), nil
-}
-
-func opener(o layers.Options) func(method.Env) (method.Method, error) {
-	return func(e method.Env) (method.Method, error) {
-		size, o := e.Target.Size(), o
-		if err := o.Fits("layerskip", size.Layers); err != nil {
-			return nil, err
-		}
-		if o.Exit == 0 {
-			o.Exit = max(1, size.Layers/share)
-		}
-		return &layerskip{size, o}, nil
-	}
+	return &layerskip{size, n[0], n[1]}, nil
 }
 
 type layerskip struct {
-	size method.Size
-	layers.Options
+	size  method.Size
+	exit  int // layers that draft
+	depth int // drafts of a chain at most
 }
 
 // NewDrafter implements [method.Method].
 func (m *layerskip) NewDrafter(own method.Trunk) (method.Drafter, error) {
 	if own == nil {
-		return nil, fmt.Errorf("%w: the answer is on record", method.ErrNeeds)
+		return nil, method.ErrOnRecord
 	}
-	d := &drafter{Exit: grow.NewExit(own, m.size, m.Exit)}
-	shape := grow.Shape{Ranks: []int{1}, Beam: 1, Depth: m.Depth}
+	d := &drafter{Exit: grow.NewExit(own, m.size, m.exit)}
+	shape := grow.Shape{Ranks: []int{1}, Beam: 1, Depth: m.depth}
 	d.grower = grow.New(shape, d, d.Vocabulary(m.size.Vocabulary))
 	return d, nil
 }

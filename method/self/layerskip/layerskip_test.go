@@ -9,7 +9,6 @@ import (
 	"grove/forest"
 	"grove/method"
 	"grove/method/grow/growtest"
-	"grove/method/layers"
 	"grove/text/token"
 )
 
@@ -143,15 +142,7 @@ func TestOptions(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for layers, fits := range map[int]bool{1: false, 2: true} {
-		if err := meets(method.Env{Target: counting(layers, 1)}); (err == nil) != fits {
-			t.Errorf("%d layers: %v", layers, err)
-		}
-	}
-	if err := meets(method.Env{}); !errors.Is(err, method.ErrNeeds) {
-		t.Errorf("no model: %v", err)
-	}
-	m, err := opener(layers.Options{Depth: 1})(env)
+	m, err := open(env, []int{0, 1})
 	if err != nil {
 		t.Fatal(err)
 	}

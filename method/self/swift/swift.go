@@ -10,7 +10,6 @@ package swift
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"grove/forest"
 	"grove/method"
@@ -22,7 +21,7 @@ import (
 func init() {
 	method.Register(method.Info{
 		Name: "swift", Paper: "SWIFT: on-the-fly self-speculative decoding, 2024", Kind: method.KindSelf, Grade: method.Exact,
-		Needs: "a model of at least 3 layers", Auto: true, RunsRows: true, Lasting: true, CheckNeeds: meets,
+		Needs: "a model of at least 3 layers", Auto: true, RunsRows: true, Lasting: true, CheckNeeds: layers.Meets(3),
 		Open: func(e method.Env) (method.Method, error) {
 			size := e.Target.Size()
 			return &swift{size, layers.SearchOf(size, ratio, ratio)}, nil
@@ -60,18 +59,10 @@ type swift struct {
 	*layers.Search
 }
 
-// meets returns an error where there is no layer to pass over.
-func meets(e method.Env) error {
-	if e.Target != nil && e.Target.Size().Layers >= 3 {
-		return nil
-	}
-	return method.ErrNeeds
-}
-
 // NewDrafter implements [method.Method].
 func (m *swift) NewDrafter(own method.Trunk) (method.Drafter, error) {
 	if own == nil {
-		return nil, fmt.Errorf("%w: the answer is on record", method.ErrNeeds)
+		return nil, method.ErrOnRecord
 	}
 	d := &drafter{search: m.Search, Rows: grow.Rows{Trunk: own, Size: m.size, Pass: max(2, shape.Beam)}}
 	d.grower = grow.New(shape, d, d.Vocabulary(m.size.Vocabulary))

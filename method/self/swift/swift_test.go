@@ -74,17 +74,6 @@ func opened(t *testing.T, model *growtest.Model) *swift {
 }
 
 func TestNeeds(t *testing.T) {
-	for _, layers := range []int{1, 2} {
-		if err := meets(method.Env{Target: growtest.Skipping(vocabulary, layers, forest.Layers{}, 0.9)}); !errors.Is(err, method.ErrNeeds) {
-			t.Errorf("a model of %d layers: %v", layers, err)
-		}
-	}
-	if err := meets(method.Env{}); !errors.Is(err, method.ErrNeeds) {
-		t.Errorf("no model: %v", err)
-	}
-	if err := meets(method.Env{Target: growtest.Skipping(vocabulary, 3, forest.Layers{}, 0.9)}); err != nil {
-		t.Errorf("3 layers: %v", err)
-	}
 	if _, err := opened(t, growtest.Skipping(vocabulary, 3, forest.Layers{}, 0.9)).NewDrafter(nil); !errors.Is(err, method.ErrNeeds) {
 		t.Errorf("no trunk: %v", err)
 	}

@@ -22,19 +22,20 @@ import (
 
 // Command is the commands of grove bench.
 type Command struct {
-	Speed    speedCommand    `cmd:"" help:"Measure a model's steps and plain decoding against the limits of the machine."`
-	Kernels  kernelsCommand  `cmd:"" help:"Measure single kernels against the limits of the machine."`
-	Scaling  scalingCommand  `cmd:"" help:"Measure a model's steps on several numbers of threads, and predict them on more."`
-	Load     loadCommand     `cmd:"" help:"Measure the time and the memory that loading a model takes."`
-	Sharing  sharingCommand  `cmd:"" help:"Measure how much grove and other processes slow each other down."`
-	Spin     spinCommand     `cmd:"" hidden:"" help:"Keep one processor busy until standard input ends."`
-	Serve    serveCommand    `cmd:"" help:"Measure a server under load, any with OpenAI's API."`
-	Methods  methodsCommand  `cmd:"" help:"Compare methods with plain decoding on a workload."`
-	Vocab    vocabCommand    `cmd:"" help:"Measure how much of its vocabulary a draft model should compute."`
-	Layers   layersCommand   `cmd:"" help:"Search which layers each token of a text needs."`
-	Masks    masksCommand    `cmd:"" help:"Measure the masks of JSON schemas, and what they say of texts."`
-	Workload workloadCommand `cmd:"" help:"Make a workload for methods from the Go distribution on this machine."`
-	Make     makeCommand     `cmd:"" help:"Make a model of random weights for measurements."`
+	Speed     speedCommand     `cmd:"" help:"Measure a model's steps and plain decoding against the limits of the machine."`
+	Kernels   kernelsCommand   `cmd:"" help:"Measure single kernels against the limits of the machine."`
+	Scaling   scalingCommand   `cmd:"" help:"Measure a model's steps on several numbers of threads, and predict them on more."`
+	Load      loadCommand      `cmd:"" help:"Measure the time and the memory that loading a model takes."`
+	Sharing   sharingCommand   `cmd:"" help:"Measure how much grove and other processes slow each other down."`
+	Spin      spinCommand      `cmd:"" hidden:"" help:"Keep one processor busy until standard input ends."`
+	Serve     serveCommand     `cmd:"" help:"Measure a server under load, any with OpenAI's API."`
+	Methods   methodsCommand   `cmd:"" help:"Compare methods with plain decoding on a workload."`
+	Diffusion diffusionCommand `cmd:"" help:"Compare policies and caches of a diffusion model."`
+	Vocab     vocabCommand     `cmd:"" help:"Measure how much of its vocabulary a draft model should compute."`
+	Layers    layersCommand    `cmd:"" help:"Search which layers each token of a text needs."`
+	Masks     masksCommand     `cmd:"" help:"Measure the masks of JSON schemas, and what they say of texts."`
+	Workload  workloadCommand  `cmd:"" help:"Make a workload for methods from the Go distribution on this machine."`
+	Make      makeCommand      `cmd:"" help:"Make a model of random weights for measurements."`
 }
 
 // sizes is a flag's list of positive numbers.

@@ -22,8 +22,13 @@ import (
 
 // tasks names a workload.
 type tasks struct {
-	Workload string      `placeholder:"FILE" required:"" help:"Tasks, one JSON object a line, with prompt and, optionally, id, category, prediction, output, max_tokens; or the questions of Spec-Bench."`
-	Limit    flags.Count `placeholder:"N" help:"Tasks of each category at most; 0: all."`
+	Workload string `placeholder:"FILE" required:"" help:"Tasks, one JSON object a line, with prompt and, optionally, id, category, prediction, output, max_tokens; or the questions of Spec-Bench."`
+	taskLimit
+}
+
+// taskLimit is --limit.
+type taskLimit struct {
+	Limit flags.Count `placeholder:"N" help:"Tasks of each category at most; 0: ${limit=all}."`
 }
 
 // methodsCommand compares methods with plain decoding on a workload.
@@ -90,7 +95,7 @@ func (c *methodsCommand) Run() (err error) {
 	}
 	ctx, stop := terminal.UntilSignal()
 	defer stop()
-	figures, err := c.measure(ctx, m, limit(prompts, int(c.tasks.Limit)), shapes)
+	figures, err := c.measure(ctx, m, limit(prompts, int(c.taskLimit.Limit)), shapes)
 	if err != nil {
 		return exit.Cause(ctx, err)
 	}

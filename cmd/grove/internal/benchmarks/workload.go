@@ -19,13 +19,11 @@ type workloadCommand struct {
 }
 
 // Run implements the command.
-func (c *workloadCommand) Run() error {
+func (c *workloadCommand) Run() (err error) {
 	if c.Root == "" {
-		out, err := exec.Command("go", "env", "GOROOT").Output()
-		if err != nil {
-			return fmt.Errorf("--root: it is not given, and go env GOROOT fails: %w", err)
+		if c.Root, err = goRoot(); err != nil {
+			return fmt.Errorf("--root: it is not given; it is that of %w", err)
 		}
-		c.Root = strings.TrimSpace(string(out))
 	}
 	if err := terminal.CheckFile(c.Out); err != nil {
 		return err
@@ -44,4 +42,13 @@ func (c *workloadCommand) Run() error {
 	}
 	fmt.Fprintf(os.Stderr, "grove: %d tasks in %s\n", n, c.Out)
 	return nil
+}
+
+// goRoot returns the root of the Go distribution on this machine.
+func goRoot() (string, error) {
+	out, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return "", fmt.Errorf("the Go distribution, and go env GOROOT fails: %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
 }

@@ -16,7 +16,7 @@ import (
 
 // Flags say that a folder is a drafting head, and for which model it is.
 type Flags struct {
-	Heads  bool   `help:"The folder, or safetensors file, is a drafting head: chimera, clover, dflash, dflare, dspark, eagle, eagle3, falcon, fspad, hydra, kangaroo, medusa, peagle, ppd, specblock or transfer."`
+	Heads  bool   `help:"The folder, or safetensors file, is a drafting head: chimera, clover, dflash, dflare, dspark, eagle, eagle3, falcon, fspad, hydra, kangaroo, m2r2, medusa, peagle, ppd, specblock or transfer."`
 	Target string `placeholder:"MODEL" complete:"MODEL" help:"With --heads: the model that the head drafts for, to which the head is held."`
 }
 

@@ -35,6 +35,8 @@ type Summary struct {
 	Figures   map[string]float64 `json:"search_figures,omitempty"` // of a search, by their names
 	Passes    int                `json:"passes,omitempty"`         // over the canvas of a diffusion model
 	Rows      int                `json:"rows,omitempty"`           // of these
+	Nats      float64            `json:"information_nats,omitempty"`
+	Bound     int                `json:"least_passes,omitempty"` // that fix as much by the policy's rule
 }
 
 // Of returns the summary of a generation.
@@ -49,7 +51,7 @@ func Of(s grove.Stats) Summary {
 		Tokens:     s.Tokens, Rate: rate(s.Tokens-1, s.GenerationTime), // the clock of generation starts with the first token
 		Memory: machine.PeakMemory(), Seed: s.Seed, Finish: finish,
 		Steps: s.Drafting.Rounds, Drafted: s.Drafting.Drafted, Accepted: s.Drafting.Accepted,
-		Grade: string(s.Grade), Reasoning: s.Reasoning, Attempts: s.Attempts, Figures: s.Figures, Passes: s.Passes, Rows: s.Rows,
+		Grade: string(s.Grade), Reasoning: s.Reasoning, Attempts: s.Attempts, Figures: s.Figures, Passes: s.Passes, Rows: s.Rows, Nats: s.Information, Bound: s.Bound,
 	}
 }
 
@@ -82,7 +84,11 @@ func (s Summary) String() string {
 		drafts = "lossy; "
 	}
 	if s.Passes > 0 {
-		drafts = fmt.Sprintf("%d passes of %d rows (%s); ", s.Passes, s.Rows, s.Grade)
+		bound := ""
+		if s.Bound > 0 {
+			bound = fmt.Sprintf(", at least %d by its rule", s.Bound)
+		}
+		drafts = fmt.Sprintf("%d passes of %d rows for %.1f nats%s (%s); ", s.Passes, s.Rows, s.Nats, bound, s.Grade)
 	}
 	for i, a := range s.Attempts {
 		if a.Perplexity > 0 {

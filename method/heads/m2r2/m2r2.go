@@ -1,0 +1,75 @@
+// Package m2r2 drafts with an accelerated stream beside the target's first layers, and lets the verifying step run the other layers alone (M2R2: Mixture of
+// Multi-Rate Residuals, 2025, as self-speculation).
+//
+// Of each token two rows run the first layers: its own, and one to whose products low-rank matrices add, which were trained to do in these layers what the target does in
+// all. It reads the keys of the own rows. The target's head gives the logits of the accelerated rows. Without additions they are those of an early exit.
+package m2r2
+
+import (
+	"context"
+	"fmt"
+
+	"grove/method"
+	"grove/method/grow"
+	"grove/method/layers"
+	"grove/method/module"
+)
+
+// family is the modules of additions to the target's first layers.
+var family = module.Family{Name: "m2r2"}
+
+func init() {
+	method.Register(family.Info(method.Info{
+		Name: family.Name, Paper: "M2R2: an accelerated stream beside the first layers, 2025", RunsRows: true, Auto: true, CheckNeeds: family.MeetsOnTrunk,
+	}).Takes(layers.Chain, open))
+}
+
+// open prepares additions with options.
+func open(e method.Env, n []int) (method.Method, error) {
+	m := e.Module(family.Name)
+	if m.Accelerated.Layers == 0 {
+		return nil, fmt.Errorf("m2r2: %w: the heads add nothing", method.ErrNeeds)
+	}
+	return &m2r2{m.Accelerated, e.Target.Size(), layers.Shape(n)}, nil
+}
+
+// m2r2 is the number of a set of adapters with the target's sizes.
+type m2r2 struct {
+	method.Accelerated
+	size  method.Size
+	shape grow.Shape
+}
+
+// NewDrafter implements [method.Method].
+func (m *m2r2) NewDrafter(own method.Trunk) (method.Drafter, error) {
+	if own == nil {
+		return nil, method.ErrOnRecord
+	}
+	d := &drafter{Accelerated: grow.NewAccelerated(own, m.size, m.Layers, m.Adapter)}
+	d.grower = grow.New(m.shape, d, d.Vocabulary(m.size.Vocabulary))
+	return d, nil
+}
+
+// drafter grows a chain for as long as its drafts are likely and pay.
+type drafter struct {
+	*grow.Accelerated
+	history *method.History
+	grower  *grow.Grower
+}
+
+// Begin implements [method.Drafter].
+func (d *drafter) Begin(h *method.History) error {
+	d.history = h
+	return d.grower.Begin(h.Noise)
+}
+
+// Committed implements [method.Drafter].
+func (d *drafter) Committed(method.Update) {}
+
+// Draft implements [method.Drafter].
+func (d *drafter) Draft(ctx context.Context, t *method.Tree) error {
+	if !d.Accelerated.Begin(t, d.history) {
+		return nil
+	}
+	return d.grower.Grow(ctx, t, d.At())
+}
