@@ -68,14 +68,14 @@ type Request struct {
 	// Search is a program that computes several answers and chooses one, with its options: "ffs,n=4"; [Searches] lists
 	// the programs. It is lossy, and the first token comes when the answer is chosen. "": one answer is computed.
 	Search string
+	Scorer *Scorer // rates texts for a Search that asks it, such as "best,by=score"; nil: nothing does. Where no search asks it, it is an [*OptionError]
 	// SkipLayers lets the answer's tokens skip layers: "to=6", and with it from=N, first=N and over=N, with commas between; or "period=4" ([layers.Places], [Options.SkipAdapters]). The
 	// prompt runs all. It is lossy; no method drafts. Another method than auto and off, a Search, or a model that cannot skip layers is an [*OptionError].
 	SkipLayers string
 	// Prediction is a text that the answer probably contains, such as the text to edit; of a longer one, as many tokens as the
 	// context holds count. It changes the speed alone.
 	Prediction string
-	// Drafts gives drafts that are made elsewhere, for the method far; nil: none. It changes the speed alone.
-	Drafts method.Remote
+	Drafts     method.Remote // gives drafts that are made elsewhere, for the method far; nil: none. It changes the speed alone
 	// Session names a file of computed keys and values; "": none. The part of the prompt that the file holds is not
 	// computed again, and the file is written anew when the answer ends or is cancelled. The file need not exist. Errors:
 	// [ErrSessionFile] for a damaged file, or one of another model or cache type; [ErrSession] for one that cannot be
@@ -136,14 +136,15 @@ type Stats struct {
 	GenerationTime time.Duration // from the first token to the last
 	Seed           uint64
 	Finish         Finish
-	StopText       string           // of [Request.Stop], the one that ended the text
-	StopToken      token.ID         // the token that ended the text; [token.None]: none
-	Drafting       engine.SpecStats // what drafting did
-	RoundBytes     DraftBytes       // what its rounds take at most
-	MaxDrafts      int              // of a round at most
-	Grade          Grade            // what methods, rule and search leave of plain decoding's answer
-	Attempts       []Attempt        // of [Request.Search]: the answers that were tried
-	CanvasStats                     // of a model of masked diffusion
+	StopText       string             // of [Request.Stop], the one that ended the text
+	StopToken      token.ID           // the token that ended the text; [token.None]: none
+	Drafting       engine.SpecStats   // what drafting did
+	RoundBytes     DraftBytes         // what its rounds take at most
+	MaxDrafts      int                // of a round at most
+	Grade          Grade              // what methods, rule and search leave of plain decoding's answer
+	Attempts       []Attempt          // of [Request.Search]: the answers that were tried
+	Figures        map[string]float64 // of [Request.Search]: its counts and measures by their names
+	CanvasStats                       // of a model of masked diffusion
 }
 
 // Generation is an answer on its way. It is for one goroutine.

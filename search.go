@@ -15,6 +15,9 @@ import (
 // Attempt is an answer that a search tried.
 type Attempt = search.Attempt
 
+// Scorer rates the texts of a search by a function of the caller; see [Request.Scorer].
+type Scorer = search.Scorer
+
 // SearchInfo describes a program for [Request.Search].
 type SearchInfo struct {
 	Name    string `json:"name"`
@@ -46,17 +49,20 @@ func SearchSamples(text string) (int, error) {
 
 // openSearch opens the program that the request asks for, or returns an [*OptionError].
 func (g *Generation) openSearch() (err error) {
-	if g.req.Search == "" {
-		return nil
-	}
-	if g.req.Session != "" {
+	if g.req.Search != "" && g.req.Session != "" {
 		return &OptionError{Err: errors.New("grove: a search keeps no session; leave out the search or the session")}
 	}
-	if g.program, err = search.Open(g.req.Search); err == nil {
-		err = g.program.Check(g.problem(nil))
+	if g.req.Search != "" {
+		g.program, err = search.Open(g.req.Search)
+	}
+	if err == nil {
+		err = search.Check(g.program, g.problem(nil))
 	}
 	if err != nil {
 		return &OptionError{Err: fmt.Errorf("grove: %w", err)}
+	}
+	if g.program == nil {
+		return nil
 	}
 	if n := g.program.Samples(); g.req.SampleIndex > math.MaxInt/n-1 {
 		return &OptionError{Err: fmt.Errorf("grove: sample index %d of a search with %d samples; it must be at most %d", g.req.SampleIndex, n, math.MaxInt/n-1)}
@@ -73,6 +79,7 @@ func (g *Generation) problem(first *engine.Sequence) *search.Problem {
 	return &search.Problem{
 		First: first, Index: g.req.SampleIndex, MaxTokens: g.req.MaxTokens, Slots: slots, Greedy: g.req.Sampling.Greedy(),
 		Ender: g.ender, Weighed: g.req.Constraint != nil && g.req.Constraint.Weights, Datastore: g.model.resident.Datastore,
+		Ends: g.ends, Text: g.textOf, Piece: g.model.tokenizer.AppendPiece, Scorer: g.req.Scorer, Seed: g.stats.Seed,
 	}
 }
 
@@ -100,7 +107,7 @@ func (g *Generation) search(s *engine.Sequence) (next func(context.Context) (eng
 	for i := range r.Attempts {
 		r.Attempts[i].Text = g.textOf(r.Attempts[i].IDs)
 	}
-	g.stats.Attempts = r.Attempts
+	g.stats.Attempts, g.stats.Figures = r.Attempts, r.Figures
 	rest := r.Tokens
 	return func(context.Context) (d engine.SampledToken, err error) {
 		if len(rest) == 0 {

@@ -12,16 +12,18 @@ import (
 	"grove"
 	"grove/bench/patterns"
 	"grove/bench/units"
+	"grove/search/adadec"
 	"grove/text/token"
 	"grove/text/tokenizer"
 )
 
 // PerplexityOptions is the options of [Model.Perplexity].
 type PerplexityOptions struct {
-	Context int     // tokens of a chunk; 0: 512, or the context of the model where that is less
-	Chunks  int     // at most; 0: all of the text
-	Base    *Model  // base model to compare with, token by token; nil: none
-	Units   float64 // probability above which tokens are of lexical units; 0: units are not looked for
+	Context int             // tokens of a chunk; 0: 512, or the context of the model where that is less
+	Chunks  int             // at most; 0: all of the text
+	Base    *Model          // base model to compare with, token by token; nil: none
+	Units   float64         // probability above which tokens are of lexical units; 0: units are not looked for
+	Pauses  *adadec.Learner // learns at which entropy [adadec] pauses; nil: nothing does
 
 	BaseName string // describes the base model in the report
 }
@@ -38,8 +40,9 @@ type PerplexityReport struct {
 	BitsPerByte      float64 `json:"bits_per_byte"` // 0: the tokens have no bytes
 	BitsPerByteError float64 `json:"bits_per_byte_error"`
 
-	Base  *DivergenceReport `json:"base,omitempty"`
-	Units *units.Report     `json:"units,omitempty"`
+	Base   *DivergenceReport `json:"base,omitempty"`
+	Units  *units.Report     `json:"units,omitempty"`
+	Pauses *adadec.Learner   `json:"pauses,omitempty"`
 }
 
 // Perplexity measures how well the model predicts a text, as llama.cpp does. It cuts the tokens of the text into chunks of
@@ -62,7 +65,7 @@ func (m *Model) Perplexity(ctx context.Context, text string, o PerplexityOptions
 	if err != nil {
 		return nil, err
 	}
-	s := score{units: units.Finder{Threshold: o.Units}}
+	s := score{units: units.Finder{Threshold: o.Units}, learner: o.Pauses}
 	for i, ids := range chunks {
 		if err := m.scoreChunk(ctx, o.Base, ids, &s); err != nil {
 			return nil, err
@@ -78,7 +81,7 @@ func (m *Model) Perplexity(ctx context.Context, text string, o PerplexityOptions
 		progress.show(i+1, len(chunks))
 	}
 	r := s.report(o.Base != nil)
-	r.Chunks, r.Context = len(chunks), o.Context
+	r.Chunks, r.Context, r.Pauses = len(chunks), o.Context, o.Pauses
 	if r.Base != nil {
 		r.Base.Name = o.BaseName
 	}
@@ -88,7 +91,7 @@ func (m *Model) Perplexity(ctx context.Context, text string, o PerplexityOptions
 	if math.IsInf(r.Perplexity, 0) {
 		return nil, fmt.Errorf("bench: the mean log-probability of a token is %g: the perplexity overflows", -s.nll.Mean)
 	}
-	return r, nil
+	return r, o.Pauses.Learn()
 }
 
 // Tokens of a chunk.
@@ -216,6 +219,7 @@ func (m *Model) rows(ctx context.Context, ids []token.ID, first int) iter.Seq2[[
 func (r *PerplexityReport) WriteText(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "perplexity %.4f ± %.4f\nbits a byte %.4f ± %.4f\nscored %d tokens, %d bytes: the second halves of %d chunks of %d tokens\n",
 		r.Perplexity, r.PerplexityError, r.BitsPerByte, r.BitsPerByteError, r.Tokens, r.Bytes, r.Chunks, r.Context)
+	err = errors.Join(err, r.Pauses.WriteText(w))
 	if r.Units != nil && err == nil {
 		err = r.Units.WriteText(w)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"grove/bench/units"
 	"grove/internal/stat"
+	"grove/search/adadec"
 	"grove/text/token"
 )
 
@@ -32,14 +33,13 @@ type DivergenceReport struct {
 
 // score collects the scored tokens.
 type score struct {
-	nll, base stat.Moments // negative log-probability of the token, in nats
-	excess    stat.Moments // nll of the model less that of the base
-	kl        stat.Moments
-	all       []float64    // KL divergences
-	same      stat.Moments // 1 where the likeliest tokens are the same
-	units     units.Finder
-	bytes     int
-	piece     []byte
+	nll, base        stat.Moments // negative log-probability of the token, in nats
+	excess, kl, same stat.Moments // nll of the model less that of the base; KL divergence; 1 where the likeliest tokens are the same
+	all              []float64    // KL divergences
+	units            units.Finder
+	learner          *adadec.Learner
+	bytes            int
+	piece            []byte
 }
 
 // add scores one token by the logits of the row before it. base is those of the base model; nil: there is none.
@@ -47,6 +47,7 @@ func (s *score) add(row, base []float32, id token.ID) {
 	nll := stat.LogSumExp(row) - float64(row[id])
 	s.nll.Add(nll)
 	s.units.Add(nll)
+	s.learner.Add(row, id)
 	if base == nil {
 		return
 	}

@@ -159,11 +159,20 @@ func (s *Sequence) Logits(ctx context.Context) ([]float32, error) {
 // Likeliest returns the n tokens that are likeliest behind the text once stages have changed the logits, with the
 // logarithms of the probabilities that they then have. Errors are those of Logits.
 func (s *Sequence) Likeliest(ctx context.Context, n int) ([]sample.Token, error) {
+	logits, err := s.Processed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.chain.Top(logits, n)
+}
+
+// Processed is Logits once stages have changed them.
+func (s *Sequence) Processed(ctx context.Context) ([]float32, error) {
 	logits, err := s.Logits(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return s.chain.Top(s.chain.Process(0, logits), n)
+	return s.chain.Process(0, logits), nil
 }
 
 // Follow appends a token that was drawn elsewhere to the text; a later call computes it. Errors: those of

@@ -5,10 +5,8 @@ package search
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math"
-	"slices"
+	"math/rand/v2"
 	"sort"
 	"strings"
 
@@ -16,7 +14,6 @@ import (
 	"grove/internal/near"
 	"grove/internal/options"
 	"grove/method/datastore"
-	"grove/sample"
 	"grove/text/token"
 )
 
@@ -38,7 +35,20 @@ type Problem struct {
 	Weighed bool
 	// Datastore holds texts of the model's tokens; nil: there are none.
 	Datastore *datastore.Store
+	// Ends reports whether a token ends an answer, whatever stands before it.
+	Ends func(token.ID) bool
+	// Text returns the text of an answer's tokens.
+	Text func([]token.ID) string
+	// Piece appends the text of one token; special shows control tokens, too.
+	Piece func(dst []byte, id token.ID, special bool) ([]byte, error)
+	// Scorer rates texts; nil: nothing does.
+	Scorer *Scorer
+	// Seed is that of the request.
+	Seed uint64
 }
+
+// Rand returns random numbers for what a program draws besides tokens: the same for the same seed and sample index.
+func (p *Problem) Rand() *rand.Rand { return rand.New(rand.NewPCG(p.Seed, uint64(p.Index))) }
 
 // Attempt is one answer that a program tried.
 type Attempt struct {
@@ -50,6 +60,11 @@ type Attempt struct {
 	// IDs are its tokens, the one that ends it among them, where the program gives several answers to choose from.
 	IDs  []token.ID `json:"ids,omitempty"`
 	Text string     `json:"text,omitempty"` // of IDs; programs leave it empty
+	// Score is what it was chosen by, where the program rates its attempts; Fault says why one has no score.
+	Score float64 `json:"score,omitempty"`
+	Fault string  `json:"fault,omitempty"`
+	// Answer is what the program took from its text, to compare.
+	Answer string `json:"answer,omitempty"`
 	// Perplexity ranks the answers of a program that suggests several, 1 being the best, and Logprob is the sum of the logarithms of
 	// their tokens' probabilities, by the rows that they share.
 	Perplexity float64 `json:"perplexity,omitempty"`
@@ -61,6 +76,8 @@ type Result struct {
 	Tokens   []engine.SampledToken
 	Index    int // the sample index of the answer
 	Attempts []Attempt
+	// Figures are counts and measures of the search by their names.
+	Figures map[string]float64
 }
 
 // Program searches. It is safe for concurrent use.
@@ -135,174 +152,4 @@ func (p *Problem) Differs(program string) error {
 		return fmt.Errorf("search: %s: the temperature is 0; it must be above 0, or all samples are the same", program)
 	}
 	return nil
-}
-
-// Samples go on side by side, in steps that they share.
-type Samples struct {
-	All       []Sample
-	MaxTokens int // tokens that each may have; 0: as many as the context holds
-	ctx       context.Context
-	errs      []error
-	forks     []*engine.Sequence
-	enders    func() func(engine.SampledToken) bool
-}
-
-// Sample is one of several answers on their way: a sequence with a sample index, and the tokens that it has drawn.
-type Sample struct {
-	Seq   *engine.Sequence
-	Index int // its sample index
-	Drawn []engine.SampledToken
-	Ended bool // by itself
-	Full  bool // it has as many tokens as it may have
-	ends  func(engine.SampledToken) bool
-}
-
-// Fork makes the samples from..to-1 of a problem whose first sequence stands behind the prompt. That
-// sequence becomes the first of them. It makes fewer where fewer slots are free, one at least: a search waits for no
-// slot, so that searches cannot wait for each other.
-func Fork(ctx context.Context, p *Problem, from, to int) (*Samples, error) {
-	ss := &Samples{MaxTokens: p.MaxTokens, ctx: ctx, enders: p.Ender}
-	p.First.SetSampleIndex(p.Index + from)
-	for i := from; i < to; i++ {
-		s := p.First
-		if i > from {
-			var err error
-			if s, err = p.First.Fork(p.Index + i); errors.Is(err, engine.ErrBusy) {
-				break
-			} else if err != nil {
-				return nil, errors.Join(err, ss.Close())
-			}
-			ss.forks = append(ss.forks, s)
-		}
-		ss.All = append(ss.All, Sample{Seq: s, Index: p.Index + i, ends: p.Ender()})
-	}
-	ss.errs = make([]error, len(ss.All))
-	return ss, nil
-}
-
-// ForkAll makes the first n samples of a problem, as Fork does, or none: fewer free slots are an
-// [engine.ErrBusy].
-func ForkAll(ctx context.Context, p *Problem, program string, n int) (*Samples, error) {
-	ss, err := Fork(ctx, p, 0, n)
-	if err == nil && len(ss.All) < n {
-		err = fmt.Errorf("search: %s: %d of %d slots are free: %w", program, len(ss.All), n, engine.ErrBusy)
-		return nil, errors.Join(err, ss.Close())
-	}
-	return ss, err
-}
-
-// Draw draws a token for each sample that is neither ended nor full, in steps that they share, and reports whether
-// there was one. An error of one sample is the error of all.
-func (ss *Samples) Draw() (drew bool, err error) {
-	drew, errs := ss.Step()
-	return drew, errors.Join(errs...)
-}
-
-// Step is Draw with the error of each sample; a sample with an error is full. The slice is good until the next call.
-func (ss *Samples) Step() (drew bool, errs []error) {
-	clear(ss.errs)
-	done := make(chan struct{})
-	running := 0
-	for i := range ss.All {
-		if one := &ss.All[i]; !one.Ended && !one.Full {
-			running++
-			go func() {
-				ss.errs[i] = one.draw(ss.ctx, ss.MaxTokens)
-				done <- struct{}{}
-			}()
-		}
-	}
-	for range running {
-		<-done
-	}
-	for i, err := range ss.errs {
-		ss.All[i].Full = ss.All[i].Full || err != nil
-	}
-	return running > 0, ss.errs
-}
-
-// Follow gives a sample a token that its program has chosen, in place of a draw.
-func (ss *Samples) Follow(ctx context.Context, i int, id token.ID) error {
-	one := &ss.All[i]
-	logits, err := one.Seq.Logits(ctx)
-	if err != nil {
-		return err
-	}
-	d := engine.SampledToken{Token: sample.Token{ID: id, Logprob: logprob(logits, id)}}
-	if err := one.Seq.Follow(id); err != nil {
-		return err
-	}
-	one.take(d, ss.MaxTokens)
-	return nil
-}
-
-// logprob returns the logarithm of the model's own probability of a token.
-func logprob(logits []float32, id token.ID) float32 {
-	sum := 0.0
-	for _, l := range logits {
-		sum += math.Exp(float64(l - logits[id]))
-	}
-	return float32(-math.Log(sum))
-}
-
-// Copy makes sample to a copy of sample from, with its own sample index, so that it goes on otherwise. The sample of the
-// problem's first sequence computes the text behind the prompt again; the others fork.
-func (ss *Samples) Copy(to, from int) error {
-	t, f := &ss.All[to], &ss.All[from]
-	ends := ss.enders()
-	for _, d := range f.Drawn {
-		ends(d)
-	}
-	switch {
-	case f.Ended || f.Full:
-	case to == 0:
-		if err := t.Seq.Truncate(t.Seq.Len() - len(t.Drawn)); err != nil {
-			return err
-		}
-		for _, d := range f.Drawn {
-			if err := t.Seq.Follow(d.ID); err != nil {
-				return err
-			}
-		}
-	default:
-		if err := t.Seq.Close(); err != nil {
-			return err
-		}
-		s, err := f.Seq.Fork(t.Index)
-		if err != nil {
-			return err
-		}
-		ss.forks[to-1], t.Seq = s, s
-	}
-	t.Drawn, t.Ended, t.Full, t.ends = slices.Clone(f.Drawn), f.Ended, f.Full, ends
-	return nil
-}
-
-func (one *Sample) draw(ctx context.Context, most int) error {
-	d, err := one.Seq.Next(ctx)
-	if errors.Is(err, engine.ErrContext) {
-		one.Full = true
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	one.take(d, most)
-	return nil
-}
-
-// take adds a token.
-func (one *Sample) take(d engine.SampledToken, most int) {
-	one.Drawn = append(one.Drawn, d)
-	one.Ended = one.ends(d)
-	one.Full = most > 0 && len(one.Drawn) == most
-}
-
-// Close closes the forks.
-func (ss *Samples) Close() (err error) {
-	for _, s := range ss.forks {
-		err = errors.Join(err, s.Close())
-	}
-	ss.forks = nil
-	return err
 }

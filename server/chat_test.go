@@ -133,7 +133,7 @@ func TestChatRefused(t *testing.T) {
 		{`{"messages":[{"role":"user","content":[{"type":"text","text":"a","mood":"b"}]}]}`, "messages[0].content[0].mood", "not known"},
 		{`{"messages":[{"role":"user","content":[{"type":"text"}]}]}`, "messages[0].content[0]", "has no text"},
 		{`{"messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{}}]}]}`, "messages[0].content[0]", "sound"},
-		{`{` + hello + `,"best_of":2}`, "best_of", "search"},
+		{`{` + hello + `,"best_of":2,"n":3}`, "best_of", "n is 3; it must be 1"},
 		{`{` + hello + `,"echo":true}`, "echo", "template"},
 		{`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"http://169.254.169.254/"}}]}]}`, "messages[0].content[0]", "image_url"},
 		{`{"messages":[{"role":"user","content":3}]}`, "messages[0].content", "text"},

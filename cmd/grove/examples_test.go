@@ -148,6 +148,7 @@ func standIns(t *testing.T, dir string) {
 		"prompt.txt": "func main() {", "questions.txt": "hello\n", "text.txt": "some text", "documents.txt": "some text\n", "answer.txt": "yes\n", "person.json": `{"properties":{"age":{"maximum":120,"type":"integer"}},"required":["age"],"additionalProperties":false}`,
 		"person.txt":    "{\"age\": 40}\n",
 		"wiki.test.raw": strings.Repeat("func add(a, b int) int {\n\treturn a + b\n}\n\n", 60),
+		"unseen.txt":    strings.Repeat("func add(a, b int) int {\n\treturn a + b\n}\n\n", 40) + strings.Repeat("func go range if chan import var ( ) 7 for 9 { } defer x\n", 30),
 		"tasks.jsonl":   `{"prompt":"func main() {","prediction":"}"}` + "\n" + `{"prompt":"if err != nil {"}` + "\n", "prompts.jsonl": `{"prompt":"func main() {"}` + "\n",
 		"spec_bench.jsonl": `{"question_id":1,"category":"go","turns":["func main() {"]}` + "\n",
 		"schemas.jsonl":    `{"name":"a","schema":{"type":"boolean"},"tests":[{"valid":true,"data":true},{"valid":false,"data":1}]}` + "\n",

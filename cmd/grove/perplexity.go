@@ -10,6 +10,7 @@ import (
 	"grove/bench"
 	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/flags"
+	"grove/search/adadec"
 )
 
 // perplexityCommand measures how well a model predicts a text.
@@ -24,6 +25,7 @@ type perplexityCommand struct {
 	flags.Chunks
 
 	Units         float64         `placeholder:"P" help:"Also find lexical units: runs of tokens that are each predicted with a probability above P, such as 0.9; 0: do not."`
+	Pauses        bool            `help:"Also learn, from the text, the entropy at which the search adadec pauses."`
 	KL            string          `name:"kl" placeholder:"MODEL" help:"Base model to compare with, token by token; it must have the same vocabulary."`
 	BaseCacheType flags.CacheName `placeholder:"TYPE" help:"Type of cached keys and values of the base model, which without --kl is the model itself. Default: as --cache-type."`
 }
@@ -40,6 +42,9 @@ func (c *perplexityCommand) Run() (err error) {
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
 	o := bench.PerplexityOptions{Context: int(c.Context.N), Chunks: int(c.Chunks.Most), Units: c.Units}
+	if c.Pauses {
+		o.Pauses = new(adadec.Learner)
+	}
 	if c.KL != "" || c.BaseCacheType != "" {
 		if o.Base, o.BaseName, err = c.openBase(); err != nil {
 			return err

@@ -205,6 +205,25 @@ func (m *Maker) Bind(t *Trunk, seq forest.Seq) {
 	m.noteSlots()
 }
 
+// Copy gives a trunk that has a slot a copy of another's pages in place of its own. Where there is no page for the part that is copied,
+// or a trunk has no slot, its text is computed anew. The caller holds the maker's lock.
+func (m *Maker) Copy(t, from *Trunk) error {
+	if t.Seq < 0 {
+		return nil
+	}
+	if err := m.release(t); err != nil || from.Seq < 0 {
+		return errors.Join(err, m.Admit(t))
+	}
+	seq, err := m.Cache.Fork(from.Seq, forest.Trunk)
+	if errors.Is(err, kv.ErrFull) {
+		return m.Admit(t)
+	}
+	if err == nil {
+		m.Bind(t, seq)
+	}
+	return err
+}
+
 func (m *Maker) noteSlots() {
 	m.Load.Note(func(l *Load) { l.Admitted, l.Pages = len(m.admitted), m.Cache.Usage() })
 }

@@ -30,7 +30,7 @@ var rooms = []string{
 	"weights/pull/transfer weights/find",
 	".",
 	"resident",
-	"search/all",
+	"search/all suite/searchtest",
 	"search/*",
 	"search",
 	"suite/methodtest suite/gophertest",

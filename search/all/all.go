@@ -2,8 +2,14 @@
 package all
 
 import (
+	_ "grove/search/adadec"
 	_ "grove/search/awrs"
+	_ "grove/search/beam"
+	_ "grove/search/best"
+	_ "grove/search/cntp"
 	_ "grove/search/ffs"
 	_ "grove/search/groups"
+	_ "grove/search/smc"
 	_ "grove/search/superposed"
+	_ "grove/search/vote"
 )

@@ -7,10 +7,8 @@ package awrs
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"math"
 	"math/rand/v2"
 
@@ -54,13 +52,13 @@ func (a awrs) Run(ctx context.Context, p *search.Problem) (*search.Result, error
 	if err != nil {
 		return nil, err
 	}
-	c := newCloud(b)
+	c := newCloud(b, p.Rand())
 	chosen, err := c.run()
 	if err = errors.Join(err, b.Close()); err != nil {
 		return nil, err
 	}
 	r := &search.Result{Tokens: b.All[chosen].Drawn, Index: b.All[chosen].Index}
-	for i, w := range shares(c.logs) {
+	for i, w := range search.Shares(c.logs) {
 		s := &b.All[i]
 		r.Attempts = append(r.Attempts, search.Attempt{Index: s.Index, Tokens: len(s.Drawn), Ended: s.Ended, Weight: w})
 	}
@@ -72,10 +70,11 @@ type cloud struct {
 	b    *search.Samples
 	logs []float64 // the logarithms of the weights; minus infinity: the sample is dead
 	base []float64 // what its sequence said of its weight when the samples were last made equal
+	rng  *rand.Rand
 }
 
-func newCloud(b *search.Samples) *cloud {
-	c := &cloud{b, make([]float64, len(b.All)), make([]float64, len(b.All))}
+func newCloud(b *search.Samples, rng *rand.Rand) *cloud {
+	c := &cloud{b, make([]float64, len(b.All)), make([]float64, len(b.All)), rng}
 	for i := range b.All {
 		c.base[i], _ = b.All[i].Seq.LogWeight()
 	}
@@ -89,11 +88,11 @@ func (c *cloud) run() (chosen int, err error) {
 		if err := c.weigh(errs); err != nil {
 			return 0, err
 		}
-		w := shares(c.logs)
+		w := search.Shares(c.logs)
 		switch {
 		case !drew:
-			return choose(w, c.rng().Float64()), nil
-		case effective(w) < float64(len(w))/2:
+			return search.Choose(w, c.rng.Float64()), nil
+		case search.Effective(w) < float64(len(w))/2:
 			if err := c.resample(); err != nil {
 				return 0, err
 			}
@@ -127,93 +126,14 @@ func dies(err error) bool {
 		errors.Is(err, constrain.ErrConstraint)
 }
 
-// rng returns random numbers that depend on the tokens of all samples, and so on the seed alone.
-func (c *cloud) rng() *rand.Rand {
-	h := fnv.New64a()
-	for i := range c.b.All {
-		for _, d := range c.b.All[i].Drawn {
-			_ = binary.Write(h, binary.LittleEndian, int32(d.ID))
-		}
-		_ = binary.Write(h, binary.LittleEndian, int32(-1))
-	}
-	return rand.New(rand.NewPCG(h.Sum64(), 0x61777273))
-}
-
 // resample copies samples in place of others, as their weights say, and makes the weights equal.
 func (c *cloud) resample() error {
-	copies := systematic(shares(c.logs), c.rng().Float64())
-	from := 0
-	for to, n := range copies {
-		if n > 0 {
-			continue
-		}
-		for copies[from] < 2 {
-			from++
-		}
-		copies[from]--
-		if err := c.b.Copy(to, from); err != nil {
-			return err
-		}
+	if _, err := c.b.Resample(search.Shares(c.logs), c.rng.Float64()); err != nil {
+		return err
 	}
 	for i := range c.logs {
 		c.logs[i] = 0
 		c.base[i], _ = c.b.All[i].Seq.LogWeight()
 	}
 	return nil
-}
-
-// shares returns the weights, which sum to 1.
-func shares(logs []float64) []float64 {
-	most, sum := math.Inf(-1), 0.0
-	for _, l := range logs {
-		most = max(most, l)
-	}
-	w := make([]float64, len(logs))
-	for i, l := range logs {
-		w[i] = math.Exp(l - most)
-		sum += w[i]
-	}
-	for i := range w {
-		w[i] /= sum
-	}
-	return w
-}
-
-// effective returns how many samples of equal weights are worth as much.
-func effective(w []float64) float64 {
-	sum := 0.0
-	for _, v := range w {
-		sum += v * v
-	}
-	return 1 / sum
-}
-
-// systematic returns how many copies each sample gets: of the points u, u+1, ... the ones in its part of the sum.
-func systematic(w []float64, u float64) []int {
-	n := float64(len(w))
-	copies, sum, given := make([]int, len(w)), 0.0, 0
-	for i, v := range w {
-		sum += v * n
-		for given < len(w) && u+float64(given) < sum {
-			copies[i], given = copies[i]+1, given+1
-		}
-	}
-	for ; given < len(w); given++ { // the sum is a little less than n
-		copies[choose(w, .5)]++
-	}
-	return copies
-}
-
-// choose returns the sample in whose part of the sum a number from 0 to 1 lies.
-func choose(w []float64, u float64) int {
-	last := 0
-	for i, v := range w {
-		if v > 0 {
-			last = i
-		}
-		if u -= v; u < 0 {
-			return i
-		}
-	}
-	return last
 }

@@ -9,7 +9,6 @@ package ffs
 
 import (
 	"context"
-	"errors"
 
 	"grove/internal/options"
 	"grove/search"
@@ -37,28 +36,16 @@ func (f ffs) Check(p *search.Problem) error {
 
 // Run implements [search.Program]. Where no sample ends by itself, the first one is the answer.
 func (f ffs) Run(ctx context.Context, p *search.Problem) (*search.Result, error) {
-	prompt, best := p.First.Len(), 0
-	var all []search.Sample
-	for len(all) < f.samples {
-		if p.First.Len() > prompt { // it was a sample of the turn before
-			if err := p.First.Truncate(prompt); err != nil {
-				return nil, err
-			}
+	all, err := search.Turns(ctx, p, f.samples, func(b *search.Samples, before []search.Sample) error {
+		if i := first(before); len(before) > 0 && before[i].Ended {
+			b.MaxTokens = len(before[i].Drawn)
 		}
-		b, err := search.Fork(ctx, p, len(all), f.samples)
-		if err != nil {
-			return nil, err
-		}
-		if len(all) > 0 && all[best].Ended {
-			b.MaxTokens = len(all[best].Drawn)
-		}
-		if err := errors.Join(race(b), b.Close()); err != nil {
-			return nil, err
-		}
-		all = append(all, b.All...)
-		best = first(all)
+		return race(b)
+	})
+	if err != nil {
+		return nil, err
 	}
-	return result(all, best), nil
+	return result(all, first(all)), nil
 }
 
 // race draws until a sample has ended, or all are full.

@@ -16,6 +16,7 @@ import (
 type chatRequest struct {
 	driver.Fields
 	driver.Limits
+	wire.Searches
 	conversation
 
 	N             *int                `json:"n" range:"1 128"`
@@ -32,7 +33,6 @@ func (chatRequest) Tolerated() []wire.Toleration { return chatFields }
 var chatFields = []wire.Toleration{
 	{Names: "echo add_special_tokens", Values: "false", Reason: "the prompt is the template's"},
 	{Names: "suffix", Reason: "the prompt is the template's"},
-	{Names: "best_of", Values: "1", Reason: "search computes several answers and chooses one"},
 }
 
 // Parse implements [driver.Body].
@@ -63,6 +63,9 @@ func (q *chatRequest) prompt(g *driver.Generation) (c driver.Chat, err error) {
 		return c, err
 	}
 	r, err := g.Base(wire.DefaultsOpenAI)
+	if err == nil {
+		err = q.Apply(&r, g.N)
+	}
 	if err != nil {
 		return c, err
 	}

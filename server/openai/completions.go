@@ -19,12 +19,12 @@ import (
 type completionRequest struct {
 	driver.Fields
 	driver.Limits
+	wire.Searches
 
 	Prompt        wire.Prompts        `json:"prompt" most:"1024"`
 	Suffix        *string             `json:"suffix"`
 	PrefixLM      bool                `json:"prefix_lm"` // the tokens of the prompt see each other
 	N             *int                `json:"n" range:"1 128"`
-	BestOf        *int                `json:"best_of" range:"1 128"`
 	Echo          bool                `json:"echo"`
 	Logprobs      *int                `json:"logprobs" range:"0 20"`
 	StreamOptions *wire.StreamOptions `json:"stream_options"`
@@ -44,8 +44,6 @@ func (q *completionRequest) Parse(g *driver.Generation) (driver.Encoder, error) 
 	switch {
 	case !q.Prompt.Given:
 		return nil, wire.Refuse("prompt", "prompt is missing")
-	case q.BestOf != nil && *q.BestOf != g.N:
-		return nil, wire.Unsupported("best_of", "it must be equal to n; search computes several answers and chooses one")
 	case q.Echo && q.Suffix != nil:
 		return nil, wire.Refuse("echo", "echo and suffix cannot be combined")
 	}
@@ -62,15 +60,18 @@ func (q *completionRequest) Parse(g *driver.Generation) (driver.Encoder, error) 
 	if g.Scores && q.PrefixLM {
 		return nil, wire.Refuse("prefix_lm", "prefix_lm: with max_tokens 0 the prompt is scored, whose tokens see what is before them")
 	}
-	if g.Scores && q.Search != "" {
-		return nil, wire.Refuse("search", "search: with max_tokens 0 nothing is generated that could be searched")
-	}
 	if err := q.StreamOptions.Check(q.Stream); err != nil {
 		return nil, err
 	}
 	base, err := g.Base(wire.DefaultsOpenAI)
 	if err != nil {
 		return nil, err
+	}
+	if err := q.Apply(&base, g.N); err != nil {
+		return nil, err
+	}
+	if g.Scores && base.Search != "" {
+		return nil, wire.Refuse("search", "search: with max_tokens 0 nothing is generated that could be searched")
 	}
 	base.MaxTokens, base.Suffix, base.Prefix = most, q.Suffix, q.PrefixLM
 	if wire.Set(&base.Top, q.Logprobs); q.Logprobs != nil {

@@ -92,6 +92,7 @@ func (e *responseEncoder) response() map[string]any {
 		all["grade"] = t.Grade
 		if t.Search != nil {
 			all["search"] = t.Search
+			all["search_figures"] = t.SearchFigures
 		}
 	}
 	return all

@@ -83,6 +83,8 @@ type Timings struct {
 
 	Grade  grove.Grade     `json:"grade,omitempty"`  // where the answer need not be that of plain decoding: the lowest
 	Search []grove.Attempt `json:"search,omitempty"` // the samples that a search drew
+
+	SearchFigures map[string]float64 `json:"search_figures,omitempty"` // of a search: counts and measures by their names; of several answers, the last one's
 }
 
 // Timings returns the sums over the answers of a job.
@@ -101,6 +103,9 @@ func (t *Timings) label(s grove.Stats) {
 		t.Grade = s.Grade
 	}
 	t.Search = append(t.Search, s.Attempts...)
+	if s.Figures != nil {
+		t.SearchFigures = s.Figures
+	}
 }
 
 func (t *Timings) add(s grove.Stats) {

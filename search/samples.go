@@ -1,0 +1,274 @@
+package search
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"grove/engine"
+	"grove/text/token"
+)
+
+// Samples go on side by side, in steps that they share.
+type Samples struct {
+	All       []Sample
+	MaxTokens int  // tokens that each may have; 0: as many as the context holds
+	Weigh     bool // samples note the probabilities by which their tokens are drawn
+	ctx       context.Context
+	errs      []error
+	forks     []*engine.Sequence
+	enders    func() func(engine.SampledToken) bool
+}
+
+// Sample is one of several answers on their way: a sequence with a sample index, and the tokens that it has drawn.
+type Sample struct {
+	Seq   *engine.Sequence
+	Index int // its sample index
+	Drawn []engine.SampledToken
+	Ended bool      // by itself
+	Full  bool      // it has as many tokens as it may have
+	Waits bool      // its program lets it wait: it draws nothing
+	Probs []float64 // by which Drawn were drawn, where samples note them; 0: Follow gave the token
+	row   []float64 // the probabilities of all tokens
+	ends  func(engine.SampledToken) bool
+}
+
+// Fork makes the samples from..to-1 of a problem whose first sequence stands behind the prompt. That
+// sequence becomes the first of them. It makes fewer where fewer slots are free, one at least: a search waits for no
+// slot, so that searches cannot wait for each other.
+func Fork(ctx context.Context, p *Problem, from, to int) (*Samples, error) {
+	ss := &Samples{MaxTokens: p.MaxTokens, ctx: ctx, enders: p.Ender}
+	p.First.SetSampleIndex(p.Index + from)
+	for i := from; i < to; i++ {
+		s := p.First
+		if i > from {
+			var err error
+			if s, err = p.First.Fork(p.Index + i); errors.Is(err, engine.ErrBusy) {
+				break
+			} else if err != nil {
+				return nil, errors.Join(err, ss.Close())
+			}
+			ss.forks = append(ss.forks, s)
+		}
+		ss.All = append(ss.All, Sample{Seq: s, Index: p.Index + i, ends: p.Ender()})
+	}
+	ss.errs = make([]error, len(ss.All))
+	return ss, nil
+}
+
+// ForkAll makes the first n samples of a problem, as Fork does, or none: fewer free slots are an
+// [engine.ErrBusy].
+func ForkAll(ctx context.Context, p *Problem, program string, n int) (*Samples, error) {
+	ss, err := Fork(ctx, p, 0, n)
+	if err == nil && len(ss.All) < n {
+		err = fmt.Errorf("search: %s: %d of %d slots are free: %w", program, len(ss.All), n, engine.ErrBusy)
+		return nil, errors.Join(err, ss.Close())
+	}
+	return ss, err
+}
+
+// Turns draws n samples of a problem with a function that draws those of a turn, which is told the samples of the turns before.
+// Where fewer slots are free than there are samples, there are several turns, with the same samples.
+func Turns(ctx context.Context, p *Problem, n int, draw func(turn *Samples, before []Sample) error) (all []Sample, err error) {
+	prompt := p.First.Len()
+	for len(all) < n {
+		if p.First.Len() > prompt { // it was a sample of the turn before
+			if err := p.First.Truncate(prompt); err != nil {
+				return nil, err
+			}
+		}
+		turn, err := Fork(ctx, p, len(all), n)
+		if err != nil {
+			return nil, err
+		}
+		if err := errors.Join(draw(turn, all), turn.Close()); err != nil {
+			return nil, err
+		}
+		all = append(all, turn.All...)
+	}
+	return all, nil
+}
+
+// DrawAll draws until each sample is ended or full.
+func (ss *Samples) DrawAll() error {
+	for {
+		if drew, err := ss.Draw(); err != nil || !drew {
+			return err
+		}
+	}
+}
+
+// Draw draws a token for each sample that is not ended, full or waiting, in steps that they share, and reports whether
+// there was one. An error of one sample is the error of all.
+func (ss *Samples) Draw() (drew bool, err error) {
+	drew, errs := ss.Step()
+	return drew, errors.Join(errs...)
+}
+
+// Step is Draw with the error of each sample; a sample with an error is full. The slice is good until the next call.
+func (ss *Samples) Step() (drew bool, errs []error) {
+	clear(ss.errs)
+	done := make(chan struct{})
+	running := 0
+	for i := range ss.All {
+		if one := &ss.All[i]; !one.Ended && !one.Full && !one.Waits {
+			running++
+			go func() {
+				ss.errs[i] = one.draw(ss.ctx, ss)
+				done <- struct{}{}
+			}()
+		}
+	}
+	for range running {
+		<-done
+	}
+	for i, err := range ss.errs {
+		ss.All[i].Full = ss.All[i].Full || err != nil
+	}
+	return running > 0, ss.errs
+}
+
+// Follow gives a sample a token that its program has chosen, in place of a draw. A sample for which the context has no place is full.
+func (ss *Samples) Follow(ctx context.Context, i int, id token.ID) error {
+	one := &ss.All[i]
+	d, err := one.Seq.Describe(ctx, id)
+	if err != nil {
+		return err
+	}
+	if err := one.Seq.Follow(id); errors.Is(err, engine.ErrContext) {
+		one.Full = true
+		return nil
+	} else if err != nil {
+		return err
+	}
+	one.take(d, ss.MaxTokens)
+	return nil
+}
+
+// Copy makes sample to a copy of sample from, with its own sample index, so that it goes on otherwise.
+func (ss *Samples) Copy(to, from int) error {
+	t, f := &ss.All[to], &ss.All[from]
+	if err := t.Seq.Become(f.Seq); err != nil {
+		return err
+	}
+	ss.replay(t, slices.Clone(f.Drawn), f.Probs)
+	t.Full = f.Full
+	return nil
+}
+
+// Rewind makes drawn the tokens of a sample, which begin as those that it has: it cuts what it has besides, and appends the others.
+func (ss *Samples) Rewind(i int, drawn []engine.SampledToken) error {
+	one := &ss.All[i]
+	same := 0
+	for same < min(len(drawn), len(one.Drawn)) && drawn[same].ID == one.Drawn[same].ID {
+		same++
+	}
+	if err := one.Seq.Truncate(one.Seq.Len() - len(one.Drawn) + same); err != nil {
+		return err
+	}
+	for _, d := range drawn[same:] {
+		if err := one.Seq.Follow(d.ID); err != nil {
+			return err
+		}
+	}
+	ss.replay(one, drawn, one.Probs[:same])
+	return nil
+}
+
+// replay gives a sample tokens that its sequence has, with the probabilities by which the first were drawn.
+func (ss *Samples) replay(one *Sample, drawn []engine.SampledToken, probs []float64) {
+	probs = slices.Clone(probs)
+	one.Drawn, one.Probs, one.Ended, one.Full, one.ends = one.Drawn[:0:0], one.Probs[:0:0], false, false, ss.enders()
+	for _, d := range drawn {
+		one.take(d, ss.MaxTokens)
+	}
+	copy(one.Probs, probs)
+}
+
+// draw draws a token.
+func (one *Sample) draw(ctx context.Context, ss *Samples) (err error) {
+	if ss.Weigh {
+		if one.row, err = one.Seq.Probs(ctx, one.row); err != nil {
+			return err
+		}
+	}
+	d, err := one.Seq.Next(ctx)
+	if errors.Is(err, engine.ErrContext) {
+		one.Full = true
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if one.take(d, ss.MaxTokens); ss.Weigh {
+		one.Probs[len(one.Probs)-1] = one.row[d.ID]
+	}
+	return nil
+}
+
+// take adds a token.
+func (one *Sample) take(d engine.SampledToken, most int) {
+	one.Drawn, one.Probs = append(one.Drawn, d), append(one.Probs, 0)
+	one.Ended = one.ends(d)
+	one.Full = most > 0 && len(one.Drawn) == most
+}
+
+// Close closes the forks.
+func (ss *Samples) Close() (err error) {
+	for _, s := range ss.forks {
+		err = errors.Join(err, s.Close())
+	}
+	ss.forks = nil
+	return err
+}
+
+// Vary gives the samples of which some is true sample indices by which no token was drawn, and returns all samples as they are, for Restore. It
+// counts the indices that are taken.
+func (ss *Samples) Vary(some []bool, taken *int) (kept []Sample) {
+	const above = 1 << 30 // the indices of answers are below it
+	for i := range ss.All {
+		if kept = append(kept, ss.All[i]); some[i] {
+			*taken++
+			ss.All[i].Seq.SetSampleIndex(above | (ss.All[0].Index<<16+*taken)&(above-1))
+		}
+	}
+	return kept
+}
+
+// Restore gives the samples of which some is true the tokens and the sample indices back that they had.
+func (ss *Samples) Restore(kept []Sample, some []bool) error {
+	for i, back := range some {
+		if !back {
+			continue
+		}
+		if err := ss.Rewind(i, kept[i].Drawn); err != nil {
+			return err
+		}
+		s := &ss.All[i]
+		s.Probs, s.Ended, s.Full = kept[i].Probs, kept[i].Ended, kept[i].Full
+		s.Seq.SetSampleIndex(s.Index)
+	}
+	return nil
+}
+
+// IDs returns the tokens of a sample.
+func (one *Sample) IDs() (ids []token.ID) {
+	for _, d := range one.Drawn {
+		ids = append(ids, d.ID)
+	}
+	return ids
+}
+
+// Logprob returns the sum of the logarithms of the probabilities of a sample's tokens.
+func (one *Sample) Logprob() (sum float64) {
+	for _, d := range one.Drawn {
+		sum += float64(d.Logprob)
+	}
+	return sum
+}
+
+// Attempt returns what a result says of a sample.
+func (one *Sample) Attempt() Attempt {
+	return Attempt{Index: one.Index, Tokens: len(one.Drawn), Ended: one.Ended, IDs: one.IDs(), Logprob: one.Logprob()}
+}

@@ -1,0 +1,134 @@
+// Package searchtest has models that are tables, for the tests of searches: what a program does with them can be worked out by hand.
+package searchtest
+
+import (
+	"math"
+	"strings"
+	"sync"
+	"testing"
+
+	"grove/engine"
+	"grove/internal/par"
+	"grove/model"
+	"grove/sample"
+	"grove/search"
+	"grove/suite/modeltest"
+	"grove/text/token"
+)
+
+// A Toy is a model whose probabilities are a table. Its first tokens are Words; the others are never drawn. The empty word ends an answer.
+type Toy struct {
+	Engine *engine.Engine
+	Words  []string
+	// Next returns the probabilities of the words behind a beginning of an answer.
+	Next func(answer string) []float64
+}
+
+// New returns a model for so many sequences at a time.
+func New(tb testing.TB, slots int, words []string, next func(answer string) []float64) *Toy {
+	tb.Helper()
+	pool := par.New(1)
+	tb.Cleanup(pool.Close)
+	m, err := model.Open(modeltest.Spec{Context: 300}.File(tb), pool, model.Options{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	e, err := engine.New(m, pool, engine.Config{Seqs: slots})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return &Toy{e, words, next}
+}
+
+// Text returns the text of words.
+func (t *Toy) Text(ids []token.ID) string {
+	var b strings.Builder
+	for _, id := range ids {
+		b.WriteString(t.Words[id])
+	}
+	return b.String()
+}
+
+// Problem completes a problem of the model: it has a sequence behind a prompt, whose log-probabilities are those of the table. The
+// function closes that, and finds what the search has left open.
+func (t *Toy) Problem(tb testing.TB, temperature float32, p search.Problem) (full *search.Problem, done func()) {
+	tb.Helper()
+	a := engine.Answer{
+		Sampling: sample.Params{Temperature: temperature, Seed: p.Seed}, SampleIndex: p.Index, PostSampling: temperature > 0,
+		Stages: []sample.Stage{&table{toy: t, states: []string{""}, known: map[string]sample.StageState{}}},
+	}
+	s, err := t.Engine.NewSequence(a)
+	if err == nil {
+		err = s.Append(tb.Context(), []token.ID{3, 1, 2})
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p.First, p.Text, p.Greedy = s, t.Text, temperature == 0
+	p.Piece = func(dst []byte, id token.ID, _ bool) ([]byte, error) { return append(dst, t.Words[id]...), nil }
+	p.Slots, _ = t.Engine.Slots()
+	p.Ends = func(id token.ID) bool { return t.Words[id] == "" }
+	p.Ender = func() func(engine.SampledToken) bool {
+		return func(d engine.SampledToken) bool { return p.Ends(d.ID) }
+	}
+	return &p, func() {
+		if err := s.Close(); err != nil {
+			tb.Error(err)
+		}
+		if l := t.Engine.Load(); l.Open != 0 || l.Admitted != 0 || l.Pages.Used != 0 {
+			tb.Errorf("behind the search there are %+v", l)
+		}
+	}
+}
+
+// Run opens a program and lets it search.
+func (t *Toy) Run(tb testing.TB, program string, temperature float32, p search.Problem) (*search.Result, error) {
+	tb.Helper()
+	opened, err := search.Open(program)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	full, done := t.Problem(tb, temperature, p)
+	defer done()
+	if err := opened.Check(full); err != nil {
+		return nil, err
+	}
+	return opened.Run(tb.Context(), full)
+}
+
+// table is the stage that puts the table in place of the model's logits. It serves all forks of a sequence.
+type table struct {
+	toy    *Toy
+	mu     sync.Mutex
+	states []string // the answers behind which they stand
+	known  map[string]sample.StageState
+}
+
+// Start implements [sample.Stage].
+func (t *table) Start([]token.ID) sample.StageState { return 0 }
+
+// Next implements [sample.Stage].
+func (t *table) Next(s sample.StageState, id token.ID) sample.StageState {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	answer := t.states[s] + t.toy.Words[id]
+	if n, ok := t.known[answer]; ok {
+		return n
+	}
+	n := sample.StageState(len(t.states))
+	t.states, t.known[answer] = append(t.states, answer), n
+	return n
+}
+
+// Apply implements [sample.Stage].
+func (t *table) Apply(s sample.StageState, logits []float32) {
+	t.mu.Lock()
+	answer := t.states[s]
+	t.mu.Unlock()
+	p := t.toy.Next(answer)
+	for id := range logits {
+		if logits[id] = float32(math.Inf(-1)); id < len(p) && p[id] > 0 {
+			logits[id] = float32(math.Log(p[id]))
+		}
+	}
+}
