@@ -87,6 +87,7 @@ def main(args=None):
         with np.load(found) as f:
             arrays, figures = {n: f[n] for n in f.files if n.startswith("diffusion.")}, json.loads(str(f["figures"]))
         facts = {**described(a, path, out, DESCRIPTION), **{"filter_" + n: v for n, v in figures.items()}}
+        facts["minutes"] += torch.load(base, map_location="cpu")["minutes"]
         drafters.keep(path(NAME + ".json"), facts)
         published(a, path, NAME, out, facts, arrays)
 
