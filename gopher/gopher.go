@@ -4,11 +4,12 @@ package gopher
 
 import _ "embed" // the models
 
-// The names of the models: one to use where no other is named, and two that draft for it.
+// The names of the models: one to use where no other is named, two that draft for it, and one that fills a canvas by masked diffusion.
 const (
-	Name      = "gopher-target"
-	DraftName = "gopher-draft"
-	NanoName  = "gopher-nano"
+	Name          = "gopher-target"
+	DraftName     = "gopher-draft"
+	NanoName      = "gopher-nano"
+	DiffusionName = "gopher-diffusion"
 )
 
 //go:embed gopher-target.q8_0.gguf
@@ -20,11 +21,14 @@ var draft []byte
 //go:embed gopher-nano.q8_0.gguf
 var nano []byte
 
+//go:embed gopher-diffusion.q8_0.gguf
+var diffusion []byte
+
 // Model returns the GGUF file of gopher-target. The bytes are shared and must not be changed.
 func Model() []byte { return target }
 
-// Names returns the names of the models, the largest first.
-func Names() []string { return []string{Name, DraftName, NanoName} }
+// Names returns the names of the models, the largest first, and behind these that of the model of masked diffusion.
+func Names() []string { return []string{Name, DraftName, NanoName, DiffusionName} }
 
 // Named returns the GGUF file of a model by its name, nil where there is none. The bytes are shared and must not be changed.
 func Named(name string) []byte {
@@ -35,6 +39,8 @@ func Named(name string) []byte {
 		return draft
 	case NanoName:
 		return nano
+	case DiffusionName:
+		return diffusion
 	}
 	return nil
 }
