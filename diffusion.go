@@ -12,22 +12,12 @@ import (
 	"grove/diffuse"
 	"grove/diffuse/fill"
 	"grove/engine"
-	"grove/model"
 	"grove/sample"
 	"grove/text/token"
 )
 
-// Diffusion says how a model of masked diffusion fills the canvas of an answer, which has as many tokens as the answer may. The zero value is Fast-dLLM's threshold
-// over one block, without a cache; of a model of blocks, SDAR's dynamic over blocks of its own length, with the keys of finished blocks.
-type Diffusion struct {
-	Steps  int    // passes of all blocks together, for policies that count them; 0: one for each token
-	Block  int    // tokens of a block: blocks are filled one after the other; 0: the canvas is one, or the block of a model of blocks, which it does not exceed
-	Policy string // what a pass fixes, with options, as in "threshold:p=0.9"; [DiffusionPolicies] lists them
-	Cache  string // whose keys of earlier passes a pass sees; [DiffusionCaches] lists them. All but none are lossy
-	Blocks string // "adaptive" or "adaptive:P": a block ends behind a line whose end has at least the probability P (AdaBlock, 2025), and is of Block tokens otherwise; "": no
-	Early  string // "prophet": all masks become tokens once they are sure; "end": the canvas ends with the text; "": neither
-	Drafts int    // states of the canvas that a pass verifies (FreeDave, 2025), of the policy static; the answer is the same; 0: one
-}
+// Diffusion says how a diffusion model fills the canvas of an answer.
+type Diffusion = fill.Wish
 
 // PolicyInfo describes a policy of [Diffusion].
 type PolicyInfo = diffuse.Info
@@ -45,10 +35,7 @@ type CacheInfo = diffuse.CacheInfo
 func DiffusionCaches() []CacheInfo { return diffuse.Caches }
 
 // CheckDiffusion returns an [*OptionError] where settings are none for any canvas: a policy, a cache or another name that there is not.
-func CheckDiffusion(d Diffusion) error {
-	s := diffuse.Settings{Policy: d.Policy, Cache: d.Cache, Blocks: d.Blocks, Early: d.Early, Filter: &model.CanvasFilter{Length: diffuse.MostLength}}
-	return canvasError("", diffuse.CheckNames(s))
-}
+func CheckDiffusion(d Diffusion) error { return canvasError("", d.Check()) }
 
 // canvas prepares the canvas of an answer of a model of masked diffusion. Errors are an [*OptionError] that names what such a model cannot do.
 func (g *Generation) canvas() error {
@@ -70,45 +57,21 @@ func (g *Generation) canvas() error {
 	if err := g.unfillable(info.Instead()); err != nil {
 		return err
 	}
-	s := &diffuse.Settings{
-		Block: d.Block, Native: info.Block, Passes: d.Steps, Policy: d.Policy, Cache: d.Cache, Drafts: d.Drafts, Mask: info.Mask, Shift: info.Shift,
-		Blocks: d.Blocks, Early: d.Early, Ends: g.ends, Piece: func(dst []byte, id token.ID) ([]byte, error) { return g.model.tokenizer.AppendPiece(dst, id, false) },
+	a, err := d.Prepare(fill.Conditions{
+		Model: info, Vocabulary: g.model.Vocabulary(), Context: g.model.engine.Context(), Prompt: len(g.prompt), Length: r.MaxTokens,
 		Left: r.Constraint != nil || r.Heal || g.draws().ReadText(), Likely: r.Top > 0 || r.PostSampling,
-	}
-	if info.Renoise != nil {
-		return g.random(info.Renoise, s)
-	}
-	if info.Filter != nil {
-		s.Filter = info.Filter
-	}
-	usual, room := s.Room(g.model.engine.Context(), len(g.prompt))
-	if r.MaxTokens == 0 {
-		r.MaxTokens = usual
-	}
-	if s.Length = r.MaxTokens; r.MaxTokens > room || room < 1 {
-		return canvasError("length", fmt.Errorf("a canvas of %d tokens behind a prompt of %d: the context has %d", r.MaxTokens, len(g.prompt), g.model.engine.Context()))
-	}
-	if d.Blocks != "" {
-		s.Delimiters = diffuse.LineEnds(g.model.Vocabulary(), s.Piece)
-	}
-	if err := s.Check(); err != nil {
+		Ends: g.ends, IgnoreEnd: r.IgnoreEnd, Piece: func(dst []byte, id token.ID) ([]byte, error) { return g.model.tokenizer.AppendPiece(dst, id, false) },
+	})
+	if err != nil {
 		return canvasError("", err)
 	}
-	if !s.Exact() {
+	if g.diffusion = a; a.Random == nil {
+		r.MaxTokens = a.Length()
+	}
+	if !a.Exact() {
 		g.stats.Grade = Lossy
 	}
-	g.diffusion = &fill.Answer{Masks: s}
 	return nil
-}
-
-// random prepares the canvases of an answer of a model whose canvases begin as random tokens.
-func (g *Generation) random(own *model.Renoise, wish *diffuse.Settings) error {
-	if wish.Length = g.req.MaxTokens; g.req.IgnoreEnd {
-		wish.Ends = nil
-	}
-	s, err := diffuse.Renoise(own, wish, g.model.engine.Context()-len(g.prompt), g.model.Vocabulary())
-	g.diffusion = &fill.Answer{Random: s}
-	return canvasError("", err)
 }
 
 // CanvasRun is a part of a canvas.

@@ -161,12 +161,7 @@ func (p *proof) batched(method string, s grove.Sampling) ([]result, error) {
 		})
 	}
 	group.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
+	return all, errors.Join(errs...)
 }
 
 func (p *proof) answer(m *grove.Model, prompt int, method string, s grove.Sampling, seed uint64) (result, error) {

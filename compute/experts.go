@@ -144,7 +144,7 @@ func (t *expertTask) cut(threads int) {
 	for i, e := range r.busy {
 		cost := work.Of(int(r.start[e+1] - r.start[e]))
 		chunk := min(max(time/cost, (cut.LeastItem+cost-1)/cost), groups)
-		chunk = evenChunk(groups, chunk)
+		chunk = cut.Even(groups, chunk)
 		r.chunk[i], r.items[i+1] = int32(chunk), r.items[i]+int32((groups+chunk-1)/chunk)
 	}
 }
@@ -169,7 +169,7 @@ func (t *expertTask) Do(worker, item int) {
 	m := t.m
 	e, first, end := t.stretch(item)
 	lo, hi := int(t.r.start[e]), int(t.r.start[e+1])
-	m.Multiply(t.dst.f[lo*m.Out():], t.dst.width, e, first, end, bandOf(&t.x.bands[worker], &t.rows, lo, hi), &t.x.scratch[worker])
+	m.Multiply(t.dst.f[lo*m.Out():], t.dst.width, e, first, end, cut.Rows(&t.x.bands[worker], &t.rows, lo, hi), &t.x.scratch[worker])
 	if t.bias == nil {
 		return
 	}

@@ -142,7 +142,7 @@ func (t *linearTask) Do(worker, item int) {
 	rows, row := &t.rows, 0
 	if t.cut.Bands > 1 {
 		first, end := t.cut.Band(item%t.cut.Bands, t.a.rows)
-		rows, row = bandOf(&t.x.bands[worker], &t.rows, first, end), first
+		rows, row = cut.Rows(&t.x.bands[worker], &t.rows, first, end), first
 	}
 	from, to := t.stretch(item)
 	if t.gate != noGate {

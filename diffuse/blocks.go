@@ -46,7 +46,7 @@ func (s *Settings) openKeys() (cache, error) {
 func CheckNames(s Settings) (err error) {
 	for _, native := range []int{0, 1} {
 		s := s
-		s.Length, s.Native, s.Delimiters = 1, native, []token.ID{0}
+		s.Length, s.Native, s.Delimiters, s.Filter = 1, native, []token.ID{0}, anyFilter{}
 		if more := s.Check(); more == nil {
 			return nil
 		} else if err == nil {
@@ -55,6 +55,15 @@ func CheckNames(s Settings) (err error) {
 	}
 	return err
 }
+
+// anyFilter stands for the filter of a model that is not known.
+type anyFilter struct{}
+
+// Block implements [Filter].
+func (anyFilter) Block() int { return MostLength }
+
+// Score implements [Filter].
+func (anyFilter) Score(_, _ []float32) {}
 
 // usualCanvas is the tokens of a canvas where nothing bounds them.
 const usualCanvas = 128

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"grove/compute/weight"
+	"grove/weights/gguf"
 	"grove/weights/lora"
 	"grove/weights/tensor"
 )
@@ -47,7 +48,7 @@ func (l *Loader) Accelerated(layers int, scale float64) *Accelerated {
 // factors returns both matrices of a tensor of the target, of which t is the first, read.
 func (l *Loader) factors(t tensor.View, root string, layers int) (a, b tensor.View) {
 	to := l.Target().adaptable[root+".weight"]
-	if n, _, ok := ofBlock(t.Name); !ok || n >= layers || to.lookup || len(to.parts) == 0 || to.parts[0].Experts() > 1 {
+	if n, _, ok := gguf.OfBlock(t.Name); !ok || n >= layers || to.lookup || len(to.parts) == 0 || to.parts[0].Experts() > 1 {
 		l.fail("%s: the target has no matrix of this name in its first %d layers to which a product can be added", tensor.Label(t.Name), layers)
 		return a, b
 	}

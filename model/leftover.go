@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"grove/weights/gguf"
 	"grove/weights/tensor"
 )
 
@@ -31,7 +32,7 @@ func (l *Loader) leftOver() {
 			continue
 		}
 		hint := "its architecture is another one, or needs a newer version of grove"
-		if n, _, ok := ofBlock(t.Name); ok && n >= len(l.info.Layers) {
+		if n, _, ok := gguf.OfBlock(t.Name); ok && n >= len(l.info.Layers) {
 			hint = fmt.Sprintf("%s is %d", l.key("block_count"), len(l.info.Layers))
 		}
 		l.fail("%s: architecture %q has no place for this tensor, and results without it would be wrong; %s", tensor.Label(t.Name), l.info.Arch, hint)
@@ -56,18 +57,8 @@ func (l *Loader) isUnit(t tensor.View) bool {
 }
 
 func (l *Loader) skips(name string) bool {
-	if n, rest, ok := ofBlock(name); ok && n < len(l.info.Layers) {
+	if n, rest, ok := gguf.OfBlock(name); ok && n < len(l.info.Layers) {
 		name = "blk.N." + rest
 	}
 	return slices.ContainsFunc(skipped[l.info.Arch], func(prefix string) bool { return strings.HasPrefix(name, prefix) })
-}
-
-// ofBlock splits the name of a layer's tensor, blk.N.REST.
-func ofBlock(name string) (n int, rest string, ok bool) {
-	if number, ok := strings.CutPrefix(name, "blk."); ok {
-		if _, err := fmt.Sscanf(number, "%d.%s", &n, &rest); err == nil && n >= 0 {
-			return n, rest, true
-		}
-	}
-	return 0, "", false
 }

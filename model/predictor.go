@@ -5,6 +5,7 @@ import (
 
 	"grove/compute"
 	"grove/kv"
+	"grove/weights/gguf"
 )
 
 // Predictor is a module of the file that predicts the token behind the next one (DeepSeek-AI 2024, DeepSeek-V3, section
@@ -97,7 +98,7 @@ func (l *Loader) Predictors(s Hyperparameters, block func(layer int) Block) {
 // leaveOutFrom takes the tensors of layers from a number on.
 func (l *Loader) leaveOutFrom(layer int) {
 	for _, t := range l.file.Tensors {
-		if n, _, ok := ofBlock(t.Name); ok && n >= layer && n < len(l.info.Layers)+len(l.further) {
+		if n, _, ok := gguf.OfBlock(t.Name); ok && n >= layer && n < len(l.info.Layers)+len(l.further) {
 			l.LeaveOut(t.Name)
 		}
 	}
@@ -108,7 +109,7 @@ func nextn(layer int, name string) string { return fmt.Sprintf("blk.%d.nextn.%s.
 // anyFurther reports whether the file has a tensor of the predictors' layers.
 func (l *Loader) anyFurther() bool {
 	for _, t := range l.file.Tensors {
-		if n, _, ok := ofBlock(t.Name); ok && n >= len(l.info.Layers) && n < len(l.info.Layers)+len(l.further) {
+		if n, _, ok := gguf.OfBlock(t.Name); ok && n >= len(l.info.Layers) && n < len(l.info.Layers)+len(l.further) {
 			return true
 		}
 	}

@@ -1,8 +1,6 @@
 package model
 
 import (
-	"slices"
-
 	"grove/kv"
 	"grove/weights/gguf"
 )
@@ -53,7 +51,7 @@ func (l *Loader) pattern(period int, firstFull bool) []bool {
 	const name = "attention.sliding_window_pattern"
 	layers := len(l.info.Layers)
 	if v, ok := l.file.Lookup(l.key(name)); ok && v.Kind() == gguf.Array {
-		if pattern, ok := bools(v); ok && len(pattern) == layers {
+		if pattern, ok := v.Bools(); ok && len(pattern) == layers {
 			return pattern
 		}
 		l.fail("%s is %s; it must be a number, or a bool or 0 or 1 for each of %d layers", l.key(name), v.Type(), layers)
@@ -69,37 +67,13 @@ func (l *Loader) pattern(period int, firstFull bool) []bool {
 	return pattern
 }
 
-// bools returns an array of bools, or of numbers that are 0 or 1.
-func bools(v gguf.Value) ([]bool, bool) {
-	switch x := v.Any().(type) {
-	case []bool:
-		return slices.Clone(x), true
-	case []int32:
-		return zeroOrOne(x)
-	case []uint32:
-		return zeroOrOne(x)
-	}
-	return nil, false
-}
-
-func zeroOrOne[T int32 | uint32](x []T) ([]bool, bool) {
-	out := make([]bool, len(x))
-	for i, v := range x {
-		if v > 1 || v < 0 {
-			return nil, false
-		}
-		out[i] = v == 1
-	}
-	return out, true
-}
-
 // LayerBools returns the hyperparameter arch.name, a bool or 0 or 1 for each layer, and whether the file has it.
 func (l *Loader) LayerBools(name string) ([]bool, bool) {
 	v, ok := l.file.Lookup(l.key(name))
 	if !ok {
 		return nil, false
 	}
-	values, ok := bools(v)
+	values, ok := v.Bools()
 	if !ok || len(values) != len(l.info.Layers) {
 		l.fail("%s is %s; it must be a bool or 0 or 1 for each of %d layers", l.key(name), v.Type(), len(l.info.Layers))
 		return make([]bool, len(l.info.Layers)), true

@@ -2,7 +2,10 @@
 // bit (N1, N3).
 package cut
 
-import "grove/compute/weight"
+import (
+	"grove/compute/weight"
+	"grove/internal/kernel"
+)
 
 // A Cut shares a product out among threads: an item is chunk groups of outputs of one of the bands into which the rows are
 // cut. Neither changes a bit: groups and rows do not meet (N1, N3).
@@ -113,4 +116,20 @@ func Attention(items, blocks, threads, cost int) (uncut, segments int) {
 // Merge returns into how many parts each of some items is split whose places are merged at a cost each.
 func Merge(items, places, threads, cost int) int {
 	return max(1, min(places, threads/items, places*cost/LeastMerge))
+}
+
+// Rows returns the rows [first, end) of x, in dst.
+func Rows(dst, x *kernel.Rows, first, end int) *kernel.Rows {
+	*dst = kernel.Rows{N: end - first, K: x.K, F: x.F[first*x.K : end*x.K]}
+	if x.Q != nil {
+		b := x.K / kernel.QBlock
+		dst.Q, dst.D, dst.Sum = x.Q[first*x.K:end*x.K], x.D[first*b:end*b], x.Sum[first*b:end*b]
+	}
+	return dst
+}
+
+// Even returns the groups of the items that a chunk makes of some groups, with the last one about as long as the others.
+func Even(groups, chunk int) int {
+	items := (groups + chunk - 1) / chunk
+	return (groups + items - 1) / items
 }

@@ -55,12 +55,13 @@ var rooms = []string{
 	"model/all",
 	"model/arch model/hybrid model/encoder model/seq2seq model/module",
 	"model",
+	"model/factored",
 	"model/synthetic",
 	"internal/oracle/modules",
 	"internal/oracle",
 	"compute",
 	"compute/walk",
-	"compute/lowrank compute/output compute/prior compute/substitute compute/transfer compute/vocab",
+	"compute/lowrank compute/output compute/perceptron compute/prior compute/substitute compute/transfer compute/vocab",
 	"compute/cut compute/route",
 	"compute/weight",
 	"compute/rotary",
@@ -156,7 +157,7 @@ func within(dir, patterns string) bool {
 }
 
 // numeric are the rooms whose bits are promised (N7).
-var numeric = []string{"compute", "compute/lowrank", "compute/output", "compute/prior", "compute/substitute", "compute/transfer", "compute/vocab", "compute/weight", "compute/rotary", "compute/cut", "compute/route", "kv", "model", "model/arch", "model/hybrid", "model/encoder", "model/seq2seq", "model/module", "sample", "internal/kernel", "internal/kernel/matmul", "internal/kernel/scan"}
+var numeric = []string{"compute", "compute/lowrank", "compute/output", "compute/perceptron", "compute/prior", "compute/substitute", "compute/transfer", "compute/vocab", "compute/weight", "compute/rotary", "compute/cut", "compute/route", "kv", "model", "model/arch", "model/hybrid", "model/encoder", "model/seq2seq", "model/module", "sample", "internal/kernel", "internal/kernel/matmul", "internal/kernel/scan"}
 
 // roomOf returns the line of a package directory in rooms and the entry that matches it.
 func roomOf(dir string) (rank int, room string, ok bool) {

@@ -8,7 +8,6 @@ package kangaroo
 import (
 	"grove/method"
 	"grove/method/grow"
-	"grove/method/layers"
 	"grove/method/module"
 )
 
@@ -18,12 +17,12 @@ var family = module.Family{Name: "kangaroo"}
 func init() {
 	method.Register(family.Info(method.Info{
 		Name: family.Name, Paper: "Kangaroo: double early exiting with an adapter, 2024", RunsRows: true, Auto: true, CheckNeeds: family.MeetsOnTrunk,
-	}).Takes(layers.Chain, open))
+	}).Takes(module.Chain, open))
 }
 
 // open prepares an adapter with options.
 func open(e method.Env, n []int) (method.Method, error) {
-	return &kangaroo{e.Module(family.Name), e.Target.Size(), layers.Shape(n)}, nil
+	return &kangaroo{e.Module(family.Name), e.Target.Size(), module.ChainShape(n)}, nil
 }
 
 // kangaroo is an adapter with the target's sizes.

@@ -11,7 +11,6 @@ import (
 
 	"grove/method"
 	"grove/method/grow"
-	"grove/method/layers"
 	"grove/method/module"
 )
 
@@ -21,7 +20,7 @@ var family = module.Family{Name: "m2r2"}
 func init() {
 	method.Register(family.Info(method.Info{
 		Name: family.Name, Paper: "M2R2: an accelerated stream beside the first layers, 2025", RunsRows: true, Auto: true, CheckNeeds: family.MeetsOnTrunk,
-	}).Takes(layers.Chain, open))
+	}).Takes(module.Chain, open))
 }
 
 // open prepares additions with options.
@@ -30,7 +29,7 @@ func open(e method.Env, n []int) (method.Method, error) {
 	if m.Accelerated.Layers == 0 {
 		return nil, fmt.Errorf("m2r2: %w: the heads add nothing", method.ErrNeeds)
 	}
-	return &m2r2{m.Accelerated, e.Target.Size(), layers.Shape(n)}, nil
+	return &m2r2{m.Accelerated, e.Target.Size(), module.ChainShape(n)}, nil
 }
 
 // m2r2 is the number of a set of adapters with the target's sizes.

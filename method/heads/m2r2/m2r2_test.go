@@ -47,7 +47,7 @@ func opened(t *testing.T, name string, target *growtest.Model) (method.Method, e
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := method.Env{Vocabulary: vocabulary, Target: target, Modules: []*method.Module{{Family: family, Accelerated: method.Accelerated{Layers: exit, Adapter: adapter}}}}
+	e := method.Env{Vocabulary: vocabulary, Target: target, Modules: []*method.Module{{Module: forest.Module{Family: family.Name}, Accelerated: method.Accelerated{Layers: exit, Adapter: adapter}}}}
 	if err := info.CheckNeeds(e); err != nil {
 		t.Fatal(err)
 	}
@@ -114,8 +114,8 @@ func TestNeeds(t *testing.T) {
 	if _, err := method.Find("m2r2:exit=3"); err == nil || !strings.Contains(err.Error(), "use least=P") {
 		t.Errorf("an option of another method: %v", err)
 	}
-	modules, target := []*method.Module{{Family: family}}, counting(new([]row))
-	for name, e := range map[string]method.Env{"nothing": {Target: target}, "other heads": {Target: target, Modules: []*method.Module{{Family: "medusa"}}}, "no target": {Modules: modules}} {
+	modules, target := []*method.Module{{Module: forest.Module{Family: family.Name}}}, counting(new([]row))
+	for name, e := range map[string]method.Env{"nothing": {Target: target}, "other heads": {Target: target, Modules: []*method.Module{{Module: forest.Module{Family: "medusa"}}}}, "no target": {Modules: modules}} {
 		if err := info.CheckNeeds(e); !errors.Is(err, method.ErrNeeds) {
 			t.Errorf("%s: %v", name, err)
 		}

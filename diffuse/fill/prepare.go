@@ -1,0 +1,81 @@
+package fill
+
+import (
+	"fmt"
+
+	"grove/diffuse"
+	"grove/model"
+	"grove/text/token"
+)
+
+// Wish says how a diffusion model fills the canvas of an answer, which has as many tokens as the answer may. The zero value is Fast-dLLM's threshold
+// over one block, without a cache; of a model of blocks, SDAR's dynamic over blocks of its own length, with the keys of finished blocks.
+type Wish struct {
+	Steps  int    // passes of all blocks together, for policies that count them; 0: one for each token
+	Block  int    // tokens of a block: blocks are filled one after the other; 0: the canvas is one, or the block of a model of blocks, which it does not exceed
+	Policy string // what a pass fixes, with options, as in "threshold:p=0.9"; [diffuse.Policies] lists them
+	Cache  string // whose keys of earlier passes a pass sees; [diffuse.Caches] lists them. All but none and blocks are lossy
+	Blocks string // "adaptive" or "adaptive:P": a block ends behind a line whose end has at least the probability P (AdaBlock, 2025), and is of Block tokens otherwise; "": no
+	Early  string // "prophet": all masks become tokens once they are sure; "end": the canvas ends with the text; "": neither
+	Drafts int    // states of the canvas that a pass verifies (FreeDave, 2025), of the policy static; the answer is the same; 0: one
+}
+
+// Check returns an error where the wish names a policy, a cache or another thing that there is for no canvas.
+func (w Wish) Check() error {
+	return diffuse.CheckNames(diffuse.Settings{Policy: w.Policy, Cache: w.Cache, Blocks: w.Blocks, Early: w.Early})
+}
+
+// Conditions hold the model, the prompt and the rest that an answer's canvases depend on.
+type Conditions struct {
+	Model      *model.Diffusion
+	Vocabulary int
+	Context    int                                           // tokens of the context
+	Prompt     int                                           // tokens of the prompt
+	Length     int                                           // tokens of the answer at most; 0: as many as are usual
+	Left       bool                                          // see [diffuse.Settings]
+	Likely     bool                                          // see [diffuse.Settings]
+	Ends       func(token.ID) bool                           // reports whether a token ends the text
+	IgnoreEnd  bool                                          // no token ends canvases of random tokens, and loops go on
+	Piece      func(dst []byte, id token.ID) ([]byte, error) // appends a token's text
+}
+
+// Prepare completes and checks the settings of an answer's canvases. Errors are a [*diffuse.SettingError].
+func (w Wish) Prepare(c Conditions) (*Answer, error) {
+	own := c.Model
+	s := &diffuse.Settings{
+		Length: c.Length, Block: w.Block, Native: own.Block, Passes: w.Steps, Policy: w.Policy, Cache: w.Cache, Drafts: w.Drafts, Mask: own.Mask, Shift: own.Shift,
+		Blocks: w.Blocks, Early: w.Early, Ends: c.Ends, Piece: c.Piece, Left: c.Left, Likely: c.Likely,
+	}
+	if own.Renoise != nil {
+		if c.IgnoreEnd {
+			s.Ends = nil
+		}
+		random, err := diffuse.Renoise(own.Renoise, s, c.Context-c.Prompt, c.Vocabulary)
+		return &Answer{Random: random}, err
+	}
+	if own.Filter != nil {
+		s.Filter = own.Filter
+	}
+	usual, room := s.Room(c.Context, c.Prompt)
+	if s.Length == 0 {
+		s.Length = usual
+	}
+	if s.Length > room || room < 1 {
+		return nil, &diffuse.SettingError{Setting: "length", Err: fmt.Errorf("a canvas of %d tokens behind a prompt of %d: the context has %d", s.Length, c.Prompt, c.Context)}
+	}
+	if w.Blocks != "" {
+		s.Delimiters = diffuse.LineEnds(c.Vocabulary, c.Piece)
+	}
+	return &Answer{Masks: s}, s.Check()
+}
+
+// Length returns how many tokens the answer has at most.
+func (a *Answer) Length() int {
+	if a.Random != nil {
+		return a.Random.Length
+	}
+	return a.Masks.Length
+}
+
+// Exact reports whether no cache changes what rows see.
+func (a *Answer) Exact() bool { return a.Masks == nil || a.Masks.Exact() }
