@@ -240,12 +240,21 @@ func Find(name string) (Info, error) {
 	} else if ok {
 		return i, nil
 	}
+	if why, ok := unbuilt[bare]; ok {
+		return Info{}, fmt.Errorf("method: %s is not built: %s", bare, why)
+	}
 	names := make([]string, 0, len(registry))
 	for n := range registry {
 		names = append(names, n)
 	}
 	sort.Strings(names)
 	return Info{}, fmt.Errorf("method: %q is not known; auto, off and these are: %s%s", name, strings.Join(names, ", "), near.Hint(name, append(names, "auto", "off")))
+}
+
+// unbuilt says of methods of the literature why grove has none.
+var unbuilt = map[string]string{
+	"k-forcing":   "its student drafts what one number a place draws by the inverse distribution function, and a draw here has a number for each token; use medusa or hydra",
+	"human-prior": "its heads are adapters of recommenders, which draft nothing; use lora adapters for these",
 }
 
 // with returns the method with an option.

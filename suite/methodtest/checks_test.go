@@ -32,6 +32,9 @@ func accepts(s *subject) error {
 	if err != nil {
 		return err
 	}
+	if s.free && st.Drafted == 0 {
+		return nil // it drafts from a given text alone, which the answer does not follow
+	}
 	if st.Accepted < 20 || st.Rounds == 0 || st.Tokens != st.Rounds+st.Accepted || st.Drafted < st.Accepted {
 		return fmt.Errorf("%d of %d drafts accepted in %d rounds that drew %d tokens", st.Accepted, st.Drafted, st.Rounds, st.Tokens)
 	}

@@ -48,6 +48,7 @@ type lab struct {
 	draws         int                // texts that a distribution is compared with
 	texts         map[string]outcome // of plain decoding
 	store         *datastore.Store
+	free          bool          // answers of the target do not follow the texts that are given
 	modules       []model.Model // draft modules of the target, some that draft what it prefers and some that never do
 }
 

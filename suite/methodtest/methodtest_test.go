@@ -31,7 +31,7 @@ func TestMethods(t *testing.T) {
 func TestBlockMethods(t *testing.T) {
 	for shift, name := range map[bool]string{true: "shifted", false: "asks"} {
 		l := newLab(t)
-		l.target = l.model(modeltest.Spec{Arch: "sdar", Seed: 1, Shift: shift})
+		l.target, l.free = l.model(modeltest.Spec{Arch: "sdar", Seed: 1, Shift: shift}), !shift
 		for n, info := range method.All() {
 			every := 4
 			if info.Name == "masks" {
