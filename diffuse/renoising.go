@@ -21,7 +21,7 @@ type RenoiseSettings struct {
 func (s *RenoiseSettings) Check() error {
 	switch {
 	case s.Length < 1 || s.Length > MostLength || s.Room < s.Length:
-		return fmt.Errorf("diffuse: an answer of %d tokens where there is room for %d; it must have 1 to %d", s.Length, s.Room, MostLength)
+		return &SettingError{"length", fmt.Errorf("diffuse: an answer of %d tokens where there is room for %d; it must have 1 to %d", s.Length, s.Room, MostLength)}
 	case s.Canvas < 1 || s.Canvas > MostLength:
 		return fmt.Errorf("diffuse: a canvas of %d tokens; it must have 1 to %d", s.Canvas, MostLength)
 	case s.Steps < 1 || s.Steps > MostLength:

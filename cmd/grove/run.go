@@ -116,6 +116,11 @@ func (c *runCommand) Run() (err error) {
 	defer bar.End()
 	r.Progress = bar.Show
 	g, err := m.Generate(ctx, r)
+	var canvas *grove.DiffusionError
+	if !c.bounded && errors.As(err, &canvas) && canvas.Setting == "length" { // nobody asked for a canvas that does not fit
+		r.MaxTokens = 0
+		g, err = m.Generate(ctx, r)
+	}
 	if err != nil {
 		return c.Refused(err)
 	}
