@@ -5,6 +5,7 @@ import (
 
 	"grove/forest"
 	"grove/method"
+	"grove/sample"
 	"grove/text/token"
 )
 
@@ -25,6 +26,50 @@ type Exit struct {
 // NewExit returns a source on a text's own trunk.
 func NewExit(own method.Trunk, model method.Size, layer int) *Exit {
 	return &Exit{Layer: layer, Rows: Rows{Trunk: own, Size: model, Pass: 1}}
+}
+
+// Exiting is an [Exit], or a source that extends one.
+type Exiting interface {
+	LogitSource
+	// Begin begins the tree of a round behind a text. It returns false where no row can be run behind it.
+	Begin(t *method.Tree, text *method.History) bool
+	// At returns the length of the text of the round.
+	At() int
+	// Vocabulary returns the number of tokens that logits are for. The target has so many.
+	Vocabulary(target int) int
+	// Ran, MemoryFor and Held are those of [method.Counter] and [method.Sized].
+	Ran() method.Ran
+	MemoryFor(drafts int, p sample.Params) method.Memory
+	Held() method.Memory
+}
+
+// exitDrafter grows a tree behind an exit for as long as a further draft pays.
+type exitDrafter struct {
+	Exiting
+	history *method.History
+	grower  *Grower
+}
+
+// NewExitDrafter returns a complete drafter that grows trees of a shape behind an exit, for a target with so many tokens.
+func NewExitDrafter(source Exiting, shape Shape, vocabulary int) method.Drafter {
+	return &exitDrafter{Exiting: source, grower: New(shape, source, source.Vocabulary(vocabulary))}
+}
+
+// Begin implements [method.Drafter].
+func (d *exitDrafter) Begin(h *method.History) error {
+	d.history = h
+	return d.grower.Begin(h.Noise)
+}
+
+// Committed implements [method.Drafter].
+func (d *exitDrafter) Committed(method.Update) {}
+
+// Draft implements [method.Drafter].
+func (d *exitDrafter) Draft(ctx context.Context, t *method.Tree) error {
+	if !d.Exiting.Begin(t, d.history) {
+		return nil
+	}
+	return d.grower.Grow(ctx, t, d.At())
 }
 
 // Begin begins the tree of a round behind a text. It returns false where no row can be run behind it.

@@ -29,8 +29,11 @@ func (g *Grower) Held() method.Memory {
 }
 
 // HeldBytes returns the room of the copies that the rows' trunk has made.
-func (r *Rows) HeldBytes() int {
-	if t, ok := r.Trunk.(interface{ HeldBytes() int }); ok {
+func (r *Rows) HeldBytes() int { return HeldBytes(r.Trunk) }
+
+// HeldBytes returns the room of the copies of results that a trunk has made; 0: it makes none, or is nil.
+func HeldBytes(trunk method.Trunk) int {
+	if t, ok := trunk.(interface{ HeldBytes() int }); ok {
 		return t.HeldBytes()
 	}
 	return 0

@@ -275,8 +275,8 @@ func NewText(tb testing.TB, m method.Method) *Text {
 	return &Text{Drafter: d}
 }
 
-// Drafter opens the method of a name, with its option where there is one, and returns a drafter without a trunk of its own.
-func Drafter(tb testing.TB, name string, env method.Env) method.Drafter {
+// Open opens the method of a name, with its option where there is one.
+func Open(tb testing.TB, name string, env method.Env) method.Method {
 	tb.Helper()
 	info, err := method.Find(name)
 	if err != nil {
@@ -286,7 +286,13 @@ func Drafter(tb testing.TB, name string, env method.Env) method.Drafter {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return NewText(tb, m).Drafter
+	return m
+}
+
+// Drafter is a drafter of [Open] without a trunk of its own.
+func Drafter(tb testing.TB, name string, env method.Env) method.Drafter {
+	tb.Helper()
+	return NewText(tb, Open(tb, name, env)).Drafter
 }
 
 // Begin starts a text.

@@ -6,7 +6,6 @@
 package m2r2
 
 import (
-	"context"
 	"fmt"
 
 	"grove/method"
@@ -44,31 +43,5 @@ func (m *m2r2) NewDrafter(own method.Trunk) (method.Drafter, error) {
 	if own == nil {
 		return nil, method.ErrOnRecord
 	}
-	d := &drafter{Accelerated: grow.NewAccelerated(own, m.size, m.Layers, m.Adapter)}
-	d.grower = grow.New(m.shape, d, d.Vocabulary(m.size.Vocabulary))
-	return d, nil
-}
-
-// drafter grows a chain for as long as its drafts are likely and pay.
-type drafter struct {
-	*grow.Accelerated
-	history *method.History
-	grower  *grow.Grower
-}
-
-// Begin implements [method.Drafter].
-func (d *drafter) Begin(h *method.History) error {
-	d.history = h
-	return d.grower.Begin(h.Noise)
-}
-
-// Committed implements [method.Drafter].
-func (d *drafter) Committed(method.Update) {}
-
-// Draft implements [method.Drafter].
-func (d *drafter) Draft(ctx context.Context, t *method.Tree) error {
-	if !d.Accelerated.Begin(t, d.history) {
-		return nil
-	}
-	return d.grower.Grow(ctx, t, d.At())
+	return grow.NewExitDrafter(grow.NewAccelerated(own, m.size, m.Layers, m.Adapter), m.shape, m.size.Vocabulary), nil
 }

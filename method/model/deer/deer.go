@@ -57,90 +57,63 @@ type deer struct {
 
 // NewDrafter implements [method.Method].
 func (m *deer) NewDrafter(method.Trunk) (method.Drafter, error) {
-	return module.NewProduct(&source{deer: m, size: m.model.Size()}, method.Wants{}, ranks, drafts, m.vocabulary), nil
+	s := &source{Masked: module.Masked{Size: m.model.Size(), Vocabulary: m.vocabulary, Masks: m.masks}, deer: m}
+	return module.NewProduct(s, method.Wants{}, ranks, drafts, m.vocabulary), nil
 }
 
 // source runs passes over the text's end and masks. It is a [module.Ranked].
 type source struct {
-	*deer
-	size   method.Size
-	text   *method.History
-	branch method.Branch // nil: it is not open
-	rows   []method.Row
-	got    []method.Result
-	ran    method.Ran
+	module.Masked
+	deer   *deer
+	branch method.Branch // the trunk; nil: it is not open
 }
 
-// Begin implements [module.Following].
-func (s *source) Begin(h *method.History) error {
-	s.text = h
-	return nil
+// open opens a sequence of the draft model; false: none is free.
+func (s *source) open() (ok bool, err error) {
+	if s.branch != nil {
+		return true, nil
+	}
+	b, err := s.deer.model.Open()
+	if err != nil {
+		if errors.Is(err, method.ErrBusy) {
+			err = nil
+		}
+		return false, err
+	}
+	s.branch, s.Trunk = b, b
+	return true, nil
 }
-
-// Committed implements [module.Following]: the text says all.
-func (s *source) Committed(method.Update) error { return nil }
-
-// Most implements [module.Ranked].
-func (s *source) Most() int { return s.masks }
 
 // Depths implements [module.Ranked]. Nothing is drafted while no slot is free.
 func (s *source) Depths(ctx context.Context, depth int) (first, n int, err error) {
-	if s.branch == nil {
-		b, err := s.model.Open()
-		if errors.Is(err, method.ErrBusy) {
-			return 0, 0, nil
-		}
-		if err != nil {
-			return 0, 0, err
-		}
-		s.branch = b
+	if ok, err := s.open(); !ok {
+		return 0, 0, err
 	}
-	ids := s.text.IDs()
-	if n = min(s.masks, depth, min(s.size.Rows, s.size.Context)-1); n < 1 || len(ids) == 0 {
+	ids, most := s.Text.IDs(), min(s.Size.Rows, s.Size.Context)
+	if n = min(s.Masks, depth, most-1); n < 1 || len(ids) == 0 {
 		return 0, 0, nil
 	}
-	at := max(0, len(ids)-s.window, len(ids)+n-min(s.size.Rows, s.size.Context))
+	at := max(0, len(ids)-s.deer.window, len(ids)+n-most)
 	ids = ids[at:]
-	s.rows = s.rows[:0]
+	s.Rows = s.Rows[:0]
 	for i := range len(ids) + n {
-		row := forest.Row{ID: s.size.Canvas.Mask, Block: 1}
-		if b := s.size.Canvas.Block; b > 0 {
+		row := forest.Row{ID: s.Size.Canvas.Mask, Block: 1}
+		if b := s.Size.Canvas.Block; b > 0 {
 			row.Block += (at + i) / b // blocks begin at the text's beginning
 		}
 		if i < len(ids) {
 			row.ID = ids[i]
 		}
-		s.rows = append(s.rows, method.Row{Row: row, After: i})
+		s.Rows = append(s.Rows, method.Row{Row: row, After: i})
 	}
-	if first = len(ids); s.size.Canvas.Shift {
+	if first = len(ids); s.Size.Canvas.Shift {
 		first--
 	}
-	for i := range n {
-		s.rows[first+i].Want.Logits = true
-	}
-	s.ran.Pass(s.rows, s.size, 1)
-	if s.got, err = s.branch.Grow(ctx, s.rows); err != nil {
-		return 0, 0, errors.Join(err, s.branch.Drop())
-	}
-	return first, n, s.branch.Drop()
+	return s.Pass(ctx, first, n)
 }
-
-// Logits implements [module.Ranked].
-func (s *source) Logits(i int) []float32 { return s.got[i].Logits[:s.vocabulary] }
 
 // Memory implements [module.Following].
-func (s *source) Memory(rows int) method.Memory { return grow.PassMemory(s.size, rows, false) }
-
-// Held implements [module.Following].
-func (s *source) Held() method.Memory {
-	if t, ok := s.branch.(interface{ HeldBytes() int }); ok {
-		return method.Memory{Logits: t.HeldBytes()}
-	}
-	return method.Memory{}
-}
-
-// Ran implements [method.Counter].
-func (s *source) Ran() method.Ran { return s.ran }
+func (s *source) Memory(rows int) method.Memory { return grow.PassMemory(s.Size, rows, false) }
 
 // Close gives the sequence back.
 func (s *source) Close() error {

@@ -14,28 +14,10 @@ import (
 	"grove/text/token"
 )
 
-const mask = 99
+const mask = growtest.Mask
 
-// canvas is a model whose rows say how far they are behind the last token that is no mask: they draft its successors.
-func canvas(shift bool, rows int) *growtest.Model {
-	m := &growtest.Model{Dims: method.Size{Vocabulary: 100, Layers: 2, Width: 4, Context: 64, Rows: rows, Canvas: &method.Canvas{Mask: mask, Shift: shift}}}
-	m.Next = func(path []token.ID, _ forest.Row) []float32 {
-		last := len(path) - 1
-		for path[last] == mask {
-			last--
-		}
-		far := len(path) - 1 - last
-		if shift {
-			far++
-		}
-		logits := make([]float32, 100)
-		for id := range logits {
-			logits[id] = -float32(max(id-int(path[last])-far, int(path[last])+far-id))
-		}
-		return logits
-	}
-	return m
-}
+// canvas is the model that drafts.
+func canvas(shift bool, rows int) *growtest.Model { return growtest.Canvas(shift, 0, 64, rows) }
 
 func TestDraft(t *testing.T) {
 	for _, c := range []struct {

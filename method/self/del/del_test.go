@@ -62,15 +62,7 @@ type text struct {
 
 func opened(t *testing.T, name string, model *growtest.Model) *del {
 	t.Helper()
-	info, err := method.Find(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := info.Open(method.Env{Vocabulary: vocabulary, Target: model})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m.(*del)
+	return growtest.Open(t, name, method.Env{Vocabulary: vocabulary, Target: model}).(*del)
 }
 
 func newText(t *testing.T, m *del, model *growtest.Model, temperature float32) *text {

@@ -63,15 +63,7 @@ type text struct {
 
 func opened(t *testing.T, name string, model *growtest.Model) *draftverify {
 	t.Helper()
-	info, err := method.Find(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := info.Open(method.Env{Vocabulary: vocabulary, Target: model})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m.(*draftverify)
+	return growtest.Open(t, name, method.Env{Vocabulary: vocabulary, Target: model}).(*draftverify)
 }
 
 func newText(t *testing.T, m *draftverify, model *growtest.Model) *text {

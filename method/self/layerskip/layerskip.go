@@ -6,8 +6,6 @@
 package layerskip
 
 import (
-	"context"
-
 	"grove/method"
 	"grove/method/grow"
 	"grove/method/layers"
@@ -50,32 +48,5 @@ func (m *layerskip) NewDrafter(own method.Trunk) (method.Drafter, error) {
 	if own == nil {
 		return nil, method.ErrOnRecord
 	}
-	d := &drafter{Exit: grow.NewExit(own, m.size, m.exit)}
-	shape := grow.Shape{Ranks: []int{1}, Beam: 1, Depth: m.depth}
-	d.grower = grow.New(shape, d, d.Vocabulary(m.size.Vocabulary))
-	return d, nil
-}
-
-// drafter grows a chain for as long as a further draft pays.
-type drafter struct {
-	*grow.Exit
-	history *method.History
-	grower  *grow.Grower
-}
-
-// Begin implements [method.Drafter].
-func (d *drafter) Begin(h *method.History) error {
-	d.history = h
-	return d.grower.Begin(h.Noise)
-}
-
-// Committed implements [method.Drafter].
-func (d *drafter) Committed(method.Update) {}
-
-// Draft implements [method.Drafter].
-func (d *drafter) Draft(ctx context.Context, t *method.Tree) error {
-	if !d.Exit.Begin(t, d.history) {
-		return nil
-	}
-	return d.grower.Grow(ctx, t, d.At())
+	return grow.NewExitDrafter(grow.NewExit(own, m.size, m.exit), grow.Shape{Ranks: []int{1}, Beam: 1, Depth: m.depth}, m.size.Vocabulary), nil
 }

@@ -39,16 +39,9 @@ type round struct {
 
 func newRound(t *testing.T, name string, model *growtest.Model, text ...token.ID) *round {
 	t.Helper()
-	info, err := method.Find(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := info.Open(method.Env{Vocabulary: vocabulary, Target: model})
-	if err != nil {
-		t.Fatal(err)
-	}
 	x := &round{trunk: model.Sequence(text[:len(text)-1]...)}
-	if x.Drafter, err = m.NewDrafter(x.trunk); err != nil {
+	var err error
+	if x.Drafter, err = growtest.Open(t, name, method.Env{Vocabulary: vocabulary, Target: model}).NewDrafter(x.trunk); err != nil {
 		t.Fatal(err)
 	}
 	x.Begin(t, text...)

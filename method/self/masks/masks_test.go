@@ -7,34 +7,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"grove/forest"
 	"grove/method"
 	"grove/method/grow/growtest"
 	"grove/text/token"
 )
 
-const mask = 99
+const mask = growtest.Mask
 
-// blocks is a model whose rows say how far they are behind the last token that is no mask: they draft its successors.
-func blocks(shift bool, rows int) *growtest.Model {
-	m := &growtest.Model{Dims: method.Size{Vocabulary: 100, Layers: 2, Width: 4, Context: 12, Rows: rows, Canvas: &method.Canvas{Mask: mask, Shift: shift, Block: 4}}}
-	m.Next = func(path []token.ID, _ forest.Row) []float32 {
-		last := len(path) - 1
-		for path[last] == mask {
-			last--
-		}
-		far := len(path) - 1 - last
-		if shift {
-			far++
-		}
-		logits := make([]float32, 100)
-		for id := range logits {
-			logits[id] = -float32(max(id-int(path[last])-far, int(path[last])+far-id))
-		}
-		return logits
-	}
-	return m
-}
+// blocks is the model that drafts.
+func blocks(shift bool, rows int) *growtest.Model { return growtest.Canvas(shift, 4, 12, rows) }
 
 func TestDraft(t *testing.T) {
 	for _, c := range []struct {
@@ -54,19 +35,11 @@ func TestDraft(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := blocks(c.shift, c.rows)
-			x := &growtest.Text{}
-			info, err := method.Find("masks" + c.option)
+			d, err := growtest.Open(t, "masks"+c.option, method.Env{Vocabulary: 100, Target: m}).NewDrafter(m.Sequence(c.text[:len(c.text)-1]...))
 			if err != nil {
 				t.Fatal(err)
 			}
-			open, err := info.Open(method.Env{Vocabulary: 100, Target: m})
-			if err != nil {
-				t.Fatal(err)
-			}
-			trunk := m.Sequence(c.text[:len(c.text)-1]...)
-			if x.Drafter, err = open.NewDrafter(trunk); err != nil {
-				t.Fatal(err)
-			}
+			x := &growtest.Text{Drafter: d}
 			x.Begin(t, c.text...)
 			if diff := cmp.Diff(c.want, growtest.Best(x.Draft(t, c.depth))); diff != "" {
 				t.Error(diff)

@@ -62,15 +62,7 @@ func (x *text) round(t *testing.T) (accepted int) {
 
 func opened(t *testing.T, model *growtest.Model) *swift {
 	t.Helper()
-	info, err := method.Find("swift")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := info.Open(method.Env{Vocabulary: vocabulary, Target: model})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m.(*swift)
+	return growtest.Open(t, "swift", method.Env{Vocabulary: vocabulary, Target: model}).(*swift)
 }
 
 func TestNeeds(t *testing.T) {
