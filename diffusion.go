@@ -128,10 +128,9 @@ func (g *Generation) fill(yield func(Token, error) bool) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.Close()) }()
+	defer func() { g.stats.CanvasStats, err = c.Stats(), errors.Join(err, c.Close()) }()
 	return g.emit(func(ctx context.Context) (engine.SampledToken, error) {
 		t, err := c.Next(ctx)
-		g.stats.CanvasStats = c.Stats()
 		if g.stats.PromptTime == 0 {
 			g.stats.PromptTime, g.stats.ReusedTokens = time.Since(g.start), c.Reused()
 		}

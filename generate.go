@@ -144,7 +144,7 @@ type Stats struct {
 	Grade          Grade              // what methods, rule and search leave of plain decoding's answer
 	Attempts       []Attempt          // of [Request.Search]: the answers that were tried
 	Figures        map[string]float64 // of [Request.Search]: its counts and measures by their names
-	CanvasStats                       // of a model of masked diffusion
+	CanvasStats                       // of a diffusion model, once the answer has ended
 }
 
 // Generation is an answer on its way. It is for one goroutine.
@@ -421,7 +421,7 @@ func (g *Generation) emit(next func(context.Context) (engine.SampledToken, error
 		}
 		d, err := next(g.ctx)
 		if errors.Is(err, engine.ErrContext) {
-			g.stats.Finish = cmp.Or(g.stats.Finish, FinishContext)
+			g.stats.Finish = FinishContext
 			break
 		}
 		if err == nil {

@@ -34,9 +34,9 @@ func (s *Settings) openKeys() (cache, error) {
 		return nil, s.fault("blocks", "adaptive blocks are of %s; leave them out for a model of blocks", whole)
 	case s.Early != "":
 		return nil, s.fault("early", "early ends are of %s; leave them out for a model of blocks", whole)
-	case s.Cache == "" || finished:
+	case s.Cache == "":
 		return &blockKeys{}, nil
-	case c != (plain{}):
+	case !finished && c != (plain{}):
 		return nil, s.fault("cache", "cache %s is of %s; a model of blocks has blocks, which is exact, and none", s.Cache, whole)
 	}
 	return c, nil
@@ -128,11 +128,10 @@ func (c *blockKeys) plan(g *Generator, entry bool, uses []use) int {
 // reuse keeps what earlier texts have left of the prompt's full blocks.
 func (g *Generator) reuse(ctx context.Context, c *blockKeys) (err error) {
 	first, _ := g.bounds()
-	g.reused, err = g.board.Reuse(ctx, g.prompt[:min(first+1, len(g.prompt))])
-	for place := range g.reused {
+	c.kept, err = g.board.Reuse(ctx, g.prompt[:min(first+1, len(g.prompt))])
+	for place := range c.kept {
 		g.kept[place] = true
 	}
-	c.kept = g.reused
 	return err
 }
 

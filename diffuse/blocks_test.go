@@ -238,3 +238,22 @@ func TestBlocksRefused(t *testing.T) {
 		t.Errorf("a small pass: error %v", err)
 	}
 }
+
+// TestBlocksUsualPolicy: where none is named, a model of blocks has the policy dynamic.
+func TestBlocksUsualPolicy(t *testing.T) {
+	differs := false
+	for seed := range uint64(20) {
+		passes := map[string]int{}
+		for _, policy := range []string{"", "dynamic", "threshold"} {
+			g, _ := fillBlocks(t, &chain{seed: seed, most: 64}, 3, Settings{Length: 13, Native: 4, Passes: 5, Policy: policy})
+			passes[policy] = g.pass
+		}
+		if passes[""] != passes["dynamic"] {
+			t.Errorf("seed %d: %d passes, of dynamic %d", seed, passes[""], passes["dynamic"])
+		}
+		differs = differs || passes["dynamic"] != passes["threshold"]
+	}
+	if !differs {
+		t.Error("the policies do not differ")
+	}
+}

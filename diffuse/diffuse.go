@@ -116,7 +116,6 @@ type Generator struct {
 	pass      int    // that were run
 	step      int    // by which random numbers are drawn: passes, but for those that FreeDave saves
 	rows      int    // that have run
-	reused    int    // of the prompt, that earlier texts have left
 	uses      []use  // by place of the text: what the pass does with it
 	kept      []bool // by place of the text: the board has its row
 	order     []int  // places whose rows the pass runs, rising
@@ -139,6 +138,9 @@ func (s *Settings) Check() error {
 // open completes the generator's settings, checks them, and opens what they name.
 func (g *Generator) open() (err error) {
 	s := &g.s
+	if s.Native > 0 {
+		s.Policy = cmp.Or(s.Policy, "dynamic") // as SDAR is used
+	}
 	if g.policy, err = OpenPolicy(s.Policy); err != nil {
 		return &SettingError{"policy", err}
 	}
@@ -150,9 +152,6 @@ func (g *Generator) open() (err error) {
 	}
 	if s.Passes == 0 {
 		s.Passes = s.Length
-	}
-	if s.Native > 0 {
-		s.Policy = cmp.Or(s.Policy, "dynamic") // as SDAR is used
 	}
 	switch {
 	case s.Mask == token.None:
@@ -199,7 +198,7 @@ func (g *Generator) Done() bool { return g.masks == 0 || g.following.over }
 
 // Finished returns the places from the beginning that are tokens and stay so.
 func (g *Generator) Finished() []Place {
-	n := 0
+	n := min(g.given, len(g.canvas))
 	for n < min(len(g.canvas), g.s.Length) && g.canvas[n].ID != g.s.Mask && (n < g.first || !g.policy.Revises() || g.Done()) {
 		n++
 	}
@@ -234,9 +233,6 @@ func next(ctx context.Context, f filler, given *int) (p Place, more bool, err er
 	*given++
 	return f.Finished()[*given-1], true, nil
 }
-
-// Reused returns how many tokens of the prompt earlier texts have left.
-func (g *Generator) Reused() int { return g.reused }
 
 // Step runs a pass and fixes what the policy chooses. It does nothing where the canvas is full. Errors are the board's, the sampler's, and one that says that a policy fixed nothing.
 func (g *Generator) Step(ctx context.Context) error {
@@ -391,9 +387,9 @@ func (g *Generator) runs(place int) bool {
 	return g.uses[len(g.prompt)+place] == run
 }
 
-// proposeAt reads what a branch gave, with the random numbers of a step.
+// proposeAt reads what a branch gave of the places whose proposals a pass gives, with the random numbers of a step.
 func (g *Generator) proposeAt(branch, step int, canvas []Place, to []Proposal) error {
-	clear(to)
+	clear(to[g.first:g.to])
 	for place := g.first; place < g.to; place++ {
 		row := g.at[branch][len(g.prompt)+place]
 		if row < 0 || !g.reads(canvas, place) {

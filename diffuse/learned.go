@@ -1,7 +1,6 @@
 package diffuse
 
 import (
-	"errors"
 	"slices"
 
 	"grove/internal/kernel"
@@ -35,7 +34,7 @@ type learned struct {
 func (p *learned) take(s *Settings) error {
 	switch {
 	case s.Filter == nil:
-		return errors.New("diffuse: the policy learned goes by a filter (tensors diffusion.filter.N), and the model's file has none; choose another policy")
+		return s.fault("policy", "the policy learned goes by a filter (tensors diffusion.filter.N), and the model's file has none; choose another policy")
 	case s.Blocks != "":
 		return s.fault("policy", "the policy learned with blocks %q, whose lengths its filter does not know; choose one of them", s.Blocks)
 	case s.Block > s.Filter.Block():

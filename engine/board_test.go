@@ -47,7 +47,7 @@ func fillBlocks(ctx context.Context, e *engine.Engine, ids []token.ID, t engine.
 	for i := range places {
 		places[i].Pass = 0 // a long prompt has passes of its own
 	}
-	return places, g.Reused(), nil
+	return places, board.Reused(), nil
 }
 
 // TestBoard: blocks are filled while four texts of the same model are decoded, one of which has the same tokens as their prompt; all is as alone. A later board finds the keys of
