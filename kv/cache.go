@@ -352,7 +352,7 @@ func (k *Cache) saltOf(salt string) digest {
 	return sha256.Sum256(append([]byte{byte(k.config.Type)}, salt...))
 }
 
-// CloseSeq lacks the sequence's live nodes and ends it. Its sealed pages stay findable until their memory is
+// CloseSeq drops the sequence's live nodes and ends it. Its sealed pages stay findable until their memory is
 // needed. Errors: [forest.ErrSeq].
 func (k *Cache) CloseSeq(s forest.Seq) error {
 	if err := k.Forest.CloseSeq(s); err != nil {

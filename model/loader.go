@@ -88,13 +88,18 @@ func (l *Loader) CountOr(name string, other, low, high int) int {
 }
 
 func (l *Loader) count(name string, low, high int) (int, bool) {
-	n, ok, err := l.file.Uint(l.key(name))
+	return l.countOf(l.key(name), low, high)
+}
+
+// countOf returns the number of a key, from low to high, and whether the file has it.
+func (l *Loader) countOf(key string, low, high int) (int, bool) {
+	n, ok, err := l.file.Uint(key)
 	if err != nil {
 		l.wrap(err)
 		return low, true
 	}
 	if ok && (n < low || n > high) {
-		l.fail("%s is %d; it must be %d to %d", l.key(name), n, low, high)
+		l.fail("%s is %d; it must be %d to %d", key, n, low, high)
 		return low, true
 	}
 	return n, ok

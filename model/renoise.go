@@ -40,12 +40,7 @@ func (l *Loader) RenoisedDiffusion() {
 
 // diffusionCount returns the number diffusion.name, from low to high, or other where it is missing.
 func (l *Loader) diffusionCount(name string, other, low, high int) int {
-	switch n, ok, err := l.file.Uint("diffusion." + name); {
-	case err != nil:
-		l.wrap(err)
-	case ok && (n < low || n > high):
-		l.fail("diffusion.%s is %d; it must be %d to %d", name, n, low, high)
-	case ok:
+	if n, ok := l.countOf("diffusion."+name, low, high); ok {
 		return n
 	}
 	return other
