@@ -12,6 +12,7 @@ import (
 	"grove/method/layers"
 	"grove/sample"
 	"grove/suite/modeltest"
+	"grove/text/token"
 )
 
 // shallow opens a sequence whose tokens behind the first prompt skip layers.
@@ -50,21 +51,7 @@ func TestShallow(t *testing.T) {
 	if got := draw(t, s, 120, ids); !slices.Equal(got, want) {
 		t.Errorf("beside others: %v, want %v", got, want)
 	}
-	other := sequence(t, e)
-	if got := draw(t, other, 120, ids); !slices.Equal(got, plain) || other.Reused() != 128 {
-		t.Errorf("a text of all layers, of which %d tokens were found: %v, want %v", other.Reused(), got, plain)
-	}
-	long := ids[:150:150]
-	for _, d := range want[:110] {
-		long = append(long, d.ID)
-	}
-	last := draw(t, sequence(t, b.engine(t, engine.Config{})), 1, long)
-	if err := other.Truncate(0); err != nil {
-		t.Fatal(err)
-	}
-	if got := draw(t, other, 1, long); !slices.Equal(got, last) {
-		t.Errorf("a prompt with the answer: %v, want %v", got, last)
-	}
+	besideShallow(t, b, e, ids, want, plain)
 	if err := s.Truncate(190); err != nil {
 		t.Fatal(err)
 	}
@@ -178,5 +165,25 @@ func TestShallowRefused(t *testing.T) {
 	s := shallow(t, b.engine(t, engine.Config{}), places)
 	if err := s.SetDrafting(nil, nil); !errors.Is(err, engine.ErrPlaces) {
 		t.Errorf("drafting: %v", err)
+	}
+}
+
+// besideShallow draws texts of all layers in an engine that has an answer whose rows skip some: they find the prompt's pages, and no page of the answer.
+func besideShallow(t *testing.T, b *bed, e *engine.Engine, ids []token.ID, answer, plain []sample.Token) {
+	t.Helper()
+	other := sequence(t, e)
+	if got := draw(t, other, 120, ids); !slices.Equal(got, plain) || other.Reused() != 128 {
+		t.Errorf("a text of all layers, of which %d tokens were found: %v, want %v", other.Reused(), got, plain)
+	}
+	long := ids[:150:150]
+	for _, d := range answer[:110] {
+		long = append(long, d.ID)
+	}
+	last := draw(t, sequence(t, b.engine(t, engine.Config{})), 1, long)
+	if err := other.Truncate(0); err != nil {
+		t.Fatal(err)
+	}
+	if got := draw(t, other, 1, long); !slices.Equal(got, last) {
+		t.Errorf("a prompt with the answer: %v, want %v", got, last)
 	}
 }

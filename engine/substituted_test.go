@@ -61,21 +61,7 @@ func TestSubstituted(t *testing.T) {
 	if got := draw(t, s, 120, ids); !slices.Equal(got, want) {
 		t.Errorf("steps of 7 rows: %v, want %v", got, want)
 	}
-	other := sequence(t, e)
-	if got := draw(t, other, 120, ids); !slices.Equal(got, plain) || other.Reused() != 128 {
-		t.Errorf("a text of all layers, of which %d tokens were found: %v, want %v", other.Reused(), got, plain)
-	}
-	long := ids[:150:150]
-	for _, d := range want[:110] {
-		long = append(long, d.ID)
-	}
-	last := draw(t, sequence(t, b.engine(t, engine.Config{})), 1, long)
-	if err := other.Truncate(0); err != nil {
-		t.Fatal(err)
-	}
-	if got := draw(t, other, 1, long); !slices.Equal(got, last) {
-		t.Errorf("a prompt with the answer: %v, want %v", got, last)
-	}
+	besideShallow(t, b, e, ids, want, plain)
 	for _, n := range []int{230, 229, 228, 193, 192, 191} {
 		if err := s.Truncate(n); err != nil {
 			t.Fatal(err)

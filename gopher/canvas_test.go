@@ -1,9 +1,6 @@
 package gopher_test
 
 import (
-	"go/parser"
-	"go/token"
-	"strings"
 	"testing"
 
 	"grove"
@@ -44,8 +41,5 @@ func TestCanvas(t *testing.T) {
 	if got, _ := canvas(t, m, prompt, grove.Diffusion{Policy: "static", Drafts: 4}); got != want {
 		t.Errorf("with drafts\n%s\nwant\n%s", got, want)
 	}
-	body, _, _ := strings.Cut(want, "\n}")
-	if _, err := parser.ParseFile(token.NewFileSet(), "", "package p\n\n"+prompt+body+"\n}\n", 0); err != nil {
-		t.Errorf("the text does not parse: %v\n%s", err, want)
-	}
+	checkParses(t, prompt, want)
 }

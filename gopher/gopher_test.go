@@ -145,8 +145,14 @@ func TestDrafts(t *testing.T) {
 			t.Errorf("%s: %d tokens in %d steps", draft, s.Tokens, s.Rounds)
 		}
 	}
-	body, _, _ := strings.Cut(texts[""], "\n}")
+	checkParses(t, prompt, texts[""])
+}
+
+// checkParses fails the test where the function that a prompt begins and a text goes on with is not Go.
+func checkParses(t *testing.T, prompt, text string) {
+	t.Helper()
+	body, _, _ := strings.Cut(text, "\n}")
 	if _, err := parser.ParseFile(token.NewFileSet(), "", "package p\n\n"+prompt+body+"\n}\n", 0); err != nil {
-		t.Errorf("the text does not parse: %v\n%s", err, texts[""])
+		t.Errorf("the text does not parse: %v\n%s", err, text)
 	}
 }
