@@ -13,31 +13,20 @@ import (
 	"grove/engine"
 	"grove/internal/atomicfile"
 	"grove/text/answer"
-	"grove/text/calls"
 	"grove/text/chat"
+	"grove/text/prompt"
 	"grove/text/token"
 )
 
 // Message is one message of a conversation; its Role is one of [chat.Roles].
 type Message = chat.Message
 
-// ChatOptions says how a conversation becomes a prompt. The zero value asks for the next answer, by the
-// model's own template.
-type ChatOptions struct {
-	chat.Options
-	Template  *chat.Template // nil: that of [Options.ChatTemplate], the model's, or that of a family that its vocabulary shows
-	Reasoning Reasoning      // "": that of [Options.Reasoning]
-	OneCall   bool           // [Generation.Parts] ends behind the first call of a tool
-}
+// ChatOptions says how a conversation becomes a prompt. The zero value asks for the next answer, by the template and the way of reasoning
+// of [Options].
+type ChatOptions = prompt.Options
 
 // ChatPrompt is a conversation as the model reads it.
-type ChatPrompt struct {
-	Text   string
-	Tokens []token.ID    // control tokens that messages spell are plain text in them
-	Tail   string        // the end of Text that the template wrote, for [answer.Options]
-	Format answer.Format // how the model writes thoughts and calls in this conversation
-	Style  *calls.Style  // of calls
-}
+type ChatPrompt = prompt.Prompt
 
 // Templates returns the templates that can render conversations with the model.
 func (m *Model) Templates() *chat.Templates { return m.templates }

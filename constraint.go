@@ -29,7 +29,7 @@ type TextError = constrain.TextError
 // compiler returns the model's cache of compiled constraints.
 func (m *Model) compiler() (*constrain.Cache, error) {
 	m.constraints.once.Do(func() {
-		v, err := constrain.NewVocabulary(m.tokenizer, m.Vocabulary(), m.thinking)
+		v, err := constrain.NewVocabulary(m.tokenizer, m.Vocabulary(), m.markers())
 		m.constraints.err = err
 		if err == nil {
 			m.constraints.cache = constrain.NewCache(v, constrain.Limits{Parser: earley.Limits{Bytes: 20 << 20, MaskBytes: 8 << 20}})

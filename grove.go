@@ -20,6 +20,7 @@ import (
 	"grove/sample/advice"
 	_ "grove/search/all" // links the searches
 	"grove/text/chat"
+	"grove/text/prompt"
 	"grove/text/token"
 	"grove/text/tokenizer"
 	"grove/weights/gguf"
@@ -98,9 +99,7 @@ type Model struct {
 	tokenizer *tokenizer.Tokenizer
 	templates *chat.Templates
 
-	thinking    sample.Thinking // the markers, if it has any, and no bound
-	thinks      [2]string       // the markers' texts
-	reasoning   Reasoning       // of conversations that say nothing else
+	prompts     *prompt.Maker // of conversations
 	advice      Advice
 	constraints constraints
 }
@@ -185,9 +184,10 @@ func (m *Model) read(o Options) error {
 			return err
 		}
 	}
-	m.thinking, m.thinks = m.findThinking()
-	m.advice, m.reasoning = advice.Read(m.resident.File), o.Reasoning
-	return m.reasoning.Check()
+	var err error
+	m.advice = advice.Read(m.resident.File)
+	m.prompts, err = prompt.New(m.templates, m.tokenizer, o.Reasoning)
+	return err
 }
 
 // check refuses numbers that make no sense for any model.

@@ -54,5 +54,5 @@ func adapterError(err error) error {
 	if err == nil || errors.Is(err, adapters.ErrAdapter) || errors.Is(err, kv.ErrMemory) {
 		return err
 	}
-	return &OptionError{err}
+	return &OptionError{Err: err}
 }

@@ -110,7 +110,7 @@ func (m *Model) runBeside(o Options) (err error) {
 	}
 	words, err := m.runModel(o, m.Middle, o.Middle, beMiddle)
 	if err == nil && words.Mapping() != method.SameVocabulary {
-		err = &OptionError{fmt.Errorf("grove: %s cannot be the middle model for %s: it needs the same vocabulary (this one's: %v)", m.Middle.Name(), m.Name(), words)}
+		err = &OptionError{Err: fmt.Errorf("grove: %s cannot be the middle model for %s: it needs the same vocabulary (this one's: %v)", m.Middle.Name(), m.Name(), words)}
 	}
 	return err
 }
@@ -127,7 +127,7 @@ func (m *Model) runModel(o Options, d *Model, path, does string) (words *method.
 		words, err = method.NewVocabMap(m.Tokenizer, d.Tokenizer)
 	}
 	if err != nil {
-		err = &OptionError{fmt.Errorf("grove: %s cannot %s for %s: %w", d.Name(), does, m.Name(), err)}
+		err = &OptionError{Err: fmt.Errorf("grove: %s cannot %s for %s: %w", d.Name(), does, m.Name(), err)}
 	}
 	return words, err
 }
@@ -138,7 +138,7 @@ func (m *Model) besideFile(path, does string, limit uint64) (*gguf.File, error) 
 		return OpenFile(path)
 	}
 	if _, err := room(limit, m.File.LayerBytes()/4); err != nil { // a quarter of the weights at least
-		return nil, &OptionError{err}
+		return nil, &OptionError{Err: err}
 	}
 	return quantize.InMemory(m.File, path, m.Pool)
 }

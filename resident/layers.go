@@ -32,10 +32,10 @@ func (m *Model) SearchLayers(ctx context.Context, trials int, told func(done, al
 	e := m.Engine
 	size := e.Model().Size()
 	if trials < 1 || trials > mostTrials {
-		return s, &OptionError{fmt.Errorf("grove: searching layers in %d trials; it must be from 1 to %d", trials, mostTrials)}
+		return s, &OptionError{Err: fmt.Errorf("grove: searching layers in %d trials; it must be from 1 to %d", trials, mostTrials)}
 	}
 	if size.Layers < 3 {
-		return s, &OptionError{fmt.Errorf("grove: searching layers to pass over: the model has %d; it must have at least 3", size.Layers)}
+		return s, &OptionError{Err: fmt.Errorf("grove: searching layers to pass over: the model has %d; it must have at least 3", size.Layers)}
 	}
 	if s.Path, err = e.LearnedPath(); err != nil {
 		return s, fmt.Errorf("grove: %w", err)

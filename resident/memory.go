@@ -19,7 +19,7 @@ func (m *Model) fit(o Options) (draftRoom int, err error) {
 		return 0, nil
 	}
 	if m.Model.Info().Embeds() {
-		return 0, &OptionError{errors.New("grove: a bound of draft memory for a model that gives embeddings and no text")}
+		return 0, &OptionError{Err: errors.New("grove: a bound of draft memory for a model that gives embeddings and no text")}
 	}
 	size, room, err := m.fitTo(o, int(min(o.DraftMemory, mostMemory)))
 	if err != nil {
@@ -52,12 +52,12 @@ func (m *Model) fitTo(o Options, budget int) (size memory.Size, draftRoom int, e
 		return budget
 	})
 	if err != nil {
-		return size, 0, &OptionError{err}
+		return size, 0, &OptionError{Err: err}
 	}
 	caches, err := m.caches(o, size)
 	if !ok {
 		caches, err = m.caches(o, memory.Least)
-		return size, 0, &OptionError{errors.Join(err, fmt.Errorf("grove: draft memory of %d bytes: a round of one draft needs %d", budget, caches.Total()+m.least(1)))}
+		return size, 0, &OptionError{Err: errors.Join(err, fmt.Errorf("grove: draft memory of %d bytes: a round of one draft needs %d", budget, caches.Total()+m.least(1)))}
 	}
 	return size, (budget - caches.Total()) / size.Texts, err
 }
@@ -111,7 +111,7 @@ func (m *Model) DraftError(err error) error {
 		low, high = high, 2*high
 	}
 	least := low + sort.Search(high-low, func(n int) bool { return enough(low + n) })
-	return &OptionError{fmt.Errorf("grove: method %s: draft memory of %d bytes is too small for a round of one draft of its kind; %d would do", full.Methods, o.DraftMemory, least)}
+	return &OptionError{Err: fmt.Errorf("grove: method %s: draft memory of %d bytes is too small for a round of one draft of its kind; %d would do", full.Methods, o.DraftMemory, least)}
 }
 
 // DraftSize returns how large drafting is, and what it takes besides weights and the rounds of texts.

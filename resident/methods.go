@@ -26,11 +26,11 @@ func (m *Model) Env() method.Env {
 func (m *Model) Grade(methods, accept string) (method.Grade, error) {
 	grade, err := method.GradeWith(methods, accept, m.Judge)
 	if err != nil {
-		return "", &OptionError{fmt.Errorf("grove: %w", err)}
+		return "", &OptionError{Err: fmt.Errorf("grove: %w", err)}
 	}
 	if infos, auto, _ := method.Parse(methods); !auto {
 		if err := method.Check(infos, m.Env()); err != nil {
-			return "", &OptionError{fmt.Errorf("grove: %w", err)}
+			return "", &OptionError{Err: fmt.Errorf("grove: %w", err)}
 		}
 	}
 	return grade, nil

@@ -27,7 +27,7 @@ func (m *Model) readModules(o Options) error {
 		if err := m.readHeads(o, path); err != nil && !found {
 			return err
 		} else if err != nil {
-			return &OptionError{fmt.Errorf("%w; it was found beside the model: --heads %s leaves it out", err, NoHeads)}
+			return &OptionError{Err: fmt.Errorf("%w; it was found beside the model: --heads %s leaves it out", err, NoHeads)}
 		}
 	}
 	for i := range m.Model.Info().Predictors {
@@ -56,7 +56,7 @@ func (m *Model) headsBeside() (string, bool) {
 func (m *Model) readHeads(o Options, path string) error {
 	f, err := heads.OpenFor(path, m.File, nil)
 	if err != nil {
-		return &OptionError{gguf.InFile(path, err)}
+		return &OptionError{Err: gguf.InFile(path, err)}
 	}
 	d := &Model{File: f, Pool: m.Pool}
 	if _, err = room(m.left(o), f.LayerBytes()); err == nil {
@@ -70,7 +70,7 @@ func (m *Model) readHeads(o Options, path string) error {
 	}
 	if err != nil {
 		_ = f.Close() // its error would only hide the cause
-		return &OptionError{gguf.InFile(path, err)}
+		return &OptionError{Err: gguf.InFile(path, err)}
 	}
 	m.Modules = append(m.Modules, d)
 	return nil

@@ -14,10 +14,10 @@ func (m *Model) Places(skip, methods, search string) (p layers.Places, err error
 		_, err = m.Engine.CheckPlaces(p)
 	}
 	if err != nil {
-		return p, &OptionError{fmt.Errorf("grove: Request.SkipLayers: %w", err)}
+		return p, &OptionError{Err: fmt.Errorf("grove: Request.SkipLayers: %w", err)}
 	}
 	if infos, auto, _ := method.Parse(methods); p.On() && (len(infos) > 0 && !auto || search != "") {
-		return p, &OptionError{errors.New("grove: Request.SkipLayers beside a method or a search: drafts are verified by all layers; leave the method to auto or off")}
+		return p, &OptionError{Err: errors.New("grove: Request.SkipLayers beside a method or a search: drafts are verified by all layers; leave the method to auto or off")}
 	}
 	return p, nil
 }

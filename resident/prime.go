@@ -32,7 +32,7 @@ func (m *Model) Prime(ctx context.Context, n int, told func(done, all int)) (p P
 	e, begin := m.Engine, m.Tokenizer.BOS()
 	size := e.Model().Size()
 	if most := min(method.MaxPrimed, size.Vocabulary); n < 1 || n > most {
-		return p, &OptionError{fmt.Errorf("grove: priming with %d tokens; it must be from 1 to %d", n, most)}
+		return p, &OptionError{Err: fmt.Errorf("grove: priming with %d tokens; it must be from 1 to %d", n, most)}
 	}
 	ids := make([]token.ID, n)
 	for i := range ids {

@@ -16,6 +16,7 @@ import (
 	"grove/gopher"
 	"grove/internal/machine"
 	"grove/internal/mmap"
+	"grove/internal/options"
 	"grove/internal/par"
 	"grove/kv"
 	"grove/method"
@@ -31,13 +32,7 @@ import (
 )
 
 // OptionError reports options that are invalid, by themselves or for the model that was opened.
-type OptionError struct{ Err error }
-
-// Error returns the problem, as one line.
-func (e *OptionError) Error() string { return e.Err.Error() }
-
-// Unwrap returns the problem.
-func (e *OptionError) Unwrap() error { return e.Err }
+type OptionError = options.Error
 
 // Options says how a model is brought into memory, and what is beside it. The fields are those of the same names of package grove, which
 // has checked them; numbers have no defaults here.
@@ -123,7 +118,7 @@ func Open(f *gguf.File, o Options) (*Model, error) {
 // read reads what a model has of its own: weights, tokenizer, templates.
 func (m *Model) read(o Options) (err error) {
 	if _, err = room(o.Memory, m.File.LayerBytes()); err != nil { // before any of it is read
-		return &OptionError{err}
+		return &OptionError{Err: err}
 	}
 	m.Model, err = model.Open(m.File, m.Pool, model.Options{NoRepack: o.NoRepack || crowds(m.File), Context: o.Context, Progress: o.Progress})
 	if err == nil {
@@ -144,7 +139,7 @@ func (m *Model) run(o Options, drafting memory.Size, draftRoom int) error {
 		m.Engine, err = engine.New(m.Model, m.Pool, c)
 	}
 	if err != nil {
-		return &OptionError{err}
+		return &OptionError{Err: err}
 	}
 	return nil
 }

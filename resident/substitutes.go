@@ -22,7 +22,7 @@ func (m *Model) readSubstitutes(o Options) error {
 	}
 	f, err := heads.OpenFor(o.SkipAdapters, m.File, nil)
 	if err != nil {
-		return &OptionError{gguf.InFile(o.SkipAdapters, err)}
+		return &OptionError{Err: gguf.InFile(o.SkipAdapters, err)}
 	}
 	if _, err = room(m.left(o), f.LayerBytes()); err == nil {
 		err = errors.Join(heads.SizeFits(f.Size(), m.File), heads.Finite(f))
@@ -34,7 +34,7 @@ func (m *Model) readSubstitutes(o Options) error {
 	}
 	if err != nil {
 		_ = f.Close() // its error would only hide the cause
-		return &OptionError{gguf.InFile(o.SkipAdapters, err)}
+		return &OptionError{Err: gguf.InFile(o.SkipAdapters, err)}
 	}
 	m.substitutes = substitutes{f, layers}
 	m.Model.Info().Bytes += bytes

@@ -29,7 +29,7 @@ var budgets = []budget{
 	{"heads of other models", "weights/heads cmd/grove/internal/headfile", 2500, 0},
 	{"models by name", "weights/find weights/pull/...", 4000, 0},
 	{"tokenizers", "text/infill text/token text/tokenizer/...", 4500, 0},
-	{"conversations", "text/chat text/jinja text/stream", 4000, 0},
+	{"conversations", "text/chat text/jinja text/prompt text/stream", 4200, 0},
 	{"answers", "text/answer", 1800, 0},
 	{"calls", "text/calls", 1500, 0},
 	{"access", "server/access", 1500, 0},

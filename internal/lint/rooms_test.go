@@ -88,6 +88,7 @@ var rooms = []string{
 	"weights/hf/diffusion weights/hf/encoders weights/hf/hybrid weights/hf/mixtures weights/hf/seq2seq",
 	"weights/hf/decoder",
 	"weights/hf/folder",
+	"text/prompt",
 	"text/calls",
 	"text/answer text/infill text/stream",
 	"text/chat",

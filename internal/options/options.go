@@ -9,6 +9,15 @@ import (
 	"strings"
 )
 
+// Error reports options that are invalid, by themselves or for the model that was opened.
+type Error struct{ Err error }
+
+// Error returns the problem, as one line.
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns the problem.
+func (e *Error) Unwrap() error { return e.Err }
+
 // Options holds values by name. Each is taken once, as what it stands for; the first error stays. Spaces around names and values do not count. It is for one goroutine.
 type Options struct {
 	given map[string]string
