@@ -38,6 +38,7 @@ var rooms = []string{
 	"engine",
 	"engine/drafting",
 	"engine/learned",
+	"engine/timing",
 	"engine/step",
 	"engine/memory engine/plan engine/queue engine/reading",
 	"adapters",
