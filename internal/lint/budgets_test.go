@@ -34,6 +34,7 @@ var budgets = []budget{
 	{"calls", "text/calls", 1500, 0},
 	{"access", "server/access", 1500, 0},
 	{"bodies", "server/wire", 2100, 0},
+	{"traces", "server/traces", 1000, 0},
 	{"forms of answers", "server/structured", 1500, 0},
 	{"server", "server server/catalog server/driver server/openai server/llamacpp server/page server/serving", 6300, 0},
 	{"other APIs", "server/ollama server/anthropic server/rerank", 1900, 0},

@@ -20,7 +20,7 @@ var rooms = []string{
 	"server/driver",
 	"server/catalog",
 	"server/serving server/structured",
-	"server/access",
+	"server/access server/traces",
 	"server/wire",
 	"bench",
 	"bench/canvas bench/patterns bench/predict bench/serving bench/units",
