@@ -23,7 +23,7 @@ var rooms = []string{
 	"server/access server/traces",
 	"server/wire",
 	"bench",
-	"bench/canvas bench/patterns bench/predict bench/serving bench/units",
+	"bench/canvas bench/capacity bench/patterns bench/predict bench/serving bench/units",
 	"distill distill/states",
 	"weights/pull",
 	"weights/pull/hub weights/pull/registry",
