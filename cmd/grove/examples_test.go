@@ -87,12 +87,13 @@ const hmm = "grove hmm -m model.gguf -o model.hmm.gguf --prompts tasks.jsonl --s
 
 // marks are the words in brackets that begin the comments of commands which no test of this package runs, and what such a command needs.
 var marks = map[string]string{
-	"network": "a registry, or another machine",
-	"docker":  "Docker",
-	"cluster": "a cluster of Kubernetes",
-	"root":    "rights of the administrator",
-	"shell":   "a certain shell",
-	"release": "a checkout without changes; the tests of internal/release make one",
+	"network":  "a registry, or another machine",
+	"docker":   "Docker",
+	"cluster":  "a cluster of Kubernetes",
+	"root":     "rights of the administrator",
+	"shell":    "a certain shell",
+	"balancer": "HAProxy or Caddy",
+	"release":  "a checkout without changes; the tests of internal/release make one",
 }
 
 // A command is an indented line of a document.
