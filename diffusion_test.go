@@ -153,7 +153,7 @@ func TestDiffusionRefused(t *testing.T) {
 		{"drafts", m, grove.Request{MaxTokens: 8, Diffusion: &grove.Diffusion{Policy: "static", Drafts: 2}, Constraint: &grove.Constraint{Regex: "a*"}}, "2 drafts of a canvas, which is filled from the left"},
 		{"a search", m, grove.Request{Search: "ffs"}, "for which a search is not supported"},
 		{"skipping layers", m, grove.Request{SkipLayers: "to=1"}, "for which skipping layers is not supported"},
-		{"a session", m, grove.Request{Session: "x.session"}, "for which a session is not supported"},
+		{"a session", m, grove.Request{Session: "x.session"}, "a session of a canvas: rows that all see each other have keys of one canvas alone"},
 	} {
 		c.r.Prompt = "text"
 		_, err := c.model.Generate(t.Context(), c.r)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 
+	"grove/forest"
 	"grove/internal/options"
 	"grove/text/token"
 )
@@ -78,6 +79,11 @@ func (s *Settings) Room(context, prompt int) (usual, most int) {
 	block := max(1, cmp.Or(s.Block, s.Native))
 	most = context/block*block - prompt
 	return min(MostLength, most), most
+}
+
+// Lasts reports whether keys of finished blocks serve later texts that begin as this one: those of settings that were checked, of blocks that end where pages of the cache do.
+func (s *Settings) Lasts() bool {
+	return s.Native > 0 && s.Cache != "none" && forest.SlotsPerPage%s.Block == 0
 }
 
 // Exact reports whether the cache changes nothing that rows see.

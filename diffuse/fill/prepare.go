@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"grove/diffuse"
+	"grove/forest"
 	"grove/model"
 	"grove/text/token"
 )
@@ -34,6 +35,7 @@ type Conditions struct {
 	Length     int                                           // tokens of the answer at most; 0: as many as are usual
 	Left       bool                                          // see [diffuse.Settings]
 	Likely     bool                                          // see [diffuse.Settings]
+	Session    bool                                          // keys are kept in a file
 	Ends       func(token.ID) bool                           // reports whether a token ends the text
 	IgnoreEnd  bool                                          // no token ends canvases of random tokens, and loops go on
 	Piece      func(dst []byte, id token.ID) ([]byte, error) // appends a token's text
@@ -66,7 +68,26 @@ func (w Wish) Prepare(c Conditions) (*Answer, error) {
 	if w.Blocks != "" {
 		s.Delimiters = diffuse.LineEnds(c.Vocabulary, c.Piece)
 	}
-	return &Answer{Masks: s}, s.Check()
+	if err := s.Check(); err != nil || !c.Session {
+		return &Answer{Masks: s}, err
+	}
+	return &Answer{Masks: s}, sessions(s)
+}
+
+// sessions returns an error where a session has no use for the keys of blocks, of settings that were checked.
+func sessions(s *diffuse.Settings) error {
+	why := ""
+	switch {
+	case s.Native == 0:
+		why = "rows that all see each other have keys of one canvas alone, which no other text can use; leave out the session"
+	case s.Cache == "none":
+		why = "cache none keeps no keys; leave out the cache or the session"
+	case !s.Lasts():
+		why = fmt.Sprintf("blocks of %d tokens do not end where the pages of a session do; choose a length that divides %d, or leave out the session", s.Block, forest.SlotsPerPage)
+	default:
+		return nil
+	}
+	return &diffuse.SettingError{Setting: "session", Err: fmt.Errorf("a session of a canvas: %s", why)}
 }
 
 // Length returns how many tokens the answer has at most.
