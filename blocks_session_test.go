@@ -112,7 +112,9 @@ func TestBlockSessionsRefused(t *testing.T) {
 	refuse("another salt", good, func(r *grove.Request) { r.CacheSalt = "x" })
 
 	plain := filepath.Join(dir, "plain")
-	if _, err := ask(fresh(), func(r *grove.Request) { r.Session, r.Diffusion, r.Method = plain, &grove.Diffusion{Block: 1}, grove.MethodOff }); err != nil {
+	if _, err := ask(fresh(), func(r *grove.Request) {
+		r.Session, r.Diffusion, r.Method = plain, &grove.Diffusion{Block: 1}, grove.MethodOff
+	}); err != nil {
 		t.Fatal(err)
 	}
 	of, err := os.ReadFile(plain)

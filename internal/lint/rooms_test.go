@@ -11,7 +11,7 @@ import (
 var rooms = []string{
 	"cmd/grove",
 	"cmd/grove/internal/arguments cmd/grove/internal/benchmarks cmd/grove/internal/conversation cmd/grove/internal/headfile cmd/grove/internal/training",
-	"cmd/grove/internal/completion cmd/grove/internal/flags cmd/grove/internal/markdown cmd/grove/internal/summary",
+	"cmd/grove/internal/canvas cmd/grove/internal/completion cmd/grove/internal/flags cmd/grove/internal/markdown cmd/grove/internal/summary",
 	"cmd/grove/internal/terminal",
 	"cmd/grove/internal/exit",
 	"cmd/grove/internal/harmless",
