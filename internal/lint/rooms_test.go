@@ -35,7 +35,7 @@ var rooms = []string{
 	"search",
 	"suite/methodtest suite/gophertest",
 	"diffuse/fill",
-	"diffuse/board",
+	"diffuse/board diffuse/latent",
 	"engine",
 	"engine/drafting",
 	"engine/learned",
