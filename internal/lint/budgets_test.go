@@ -25,7 +25,7 @@ var budgets = []budget{
 	{"draft modules", "model/module", 2000, 0},
 	{"adapters", "adapters server/adapters weights/lora", 2000, 0},
 	{"weights", "weights/gguf weights/quantize weights/safetensors weights/tensor", 5500, 0},
-	{"folders of Hugging Face", "weights/hf/...", 7300, 0},
+	{"folders of Hugging Face", "weights/hf/...", 7400, 0},
 	{"heads of other models", "weights/heads cmd/grove/internal/headfile", 2500, 0},
 	{"models by name", "weights/find weights/pull/...", 4000, 0},
 	{"tokenizers", "text/infill text/token text/tokenizer/...", 4500, 0},
