@@ -59,7 +59,7 @@ func (s blockAnswer) text() blockAnswer {
 // blockRequests are answers behind prompts that end within a block or with one.
 func blockRequests() (requests []grove.Request) {
 	for i, d := range []grove.Diffusion{
-		{}, {Policy: "static"}, {Policy: "dynamic:p=0.1"}, {Policy: "first-hitting"}, {Policy: "entropy-sum:bound=9"}, {Block: 2}, {Policy: "rcr"}, {Policy: "static:order=left", Steps: 12},
+		{}, {Policy: "static"}, {Policy: "dynamic:p=0.1"}, {Policy: "first-hitting"}, {Policy: "entropy-sum:bound=9"}, {Block: 2}, {Policy: "rcr"}, {Policy: "static:order=left", Steps: 12}, {Policy: "smooth:p=0.3,decay=0.2"},
 	} {
 		seed := uint64(5 + i)
 		r := grove.Request{Prompt: strings.Repeat("a text of its own ", 5)[:56+2*i], MaxTokens: 19 + i%4, Seed: &seed, IgnoreEnd: true, Diffusion: &d}

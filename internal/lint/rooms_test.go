@@ -35,7 +35,7 @@ var rooms = []string{
 	"search",
 	"suite/methodtest suite/gophertest",
 	"diffuse/fill",
-	"diffuse/board diffuse/latent",
+	"diffuse/board diffuse/latent diffuse/smooth",
 	"engine",
 	"engine/drafting",
 	"engine/learned",
