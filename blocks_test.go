@@ -59,7 +59,7 @@ func (s blockAnswer) text() blockAnswer {
 // blockRequests are answers behind prompts that end within a block or with one.
 func blockRequests() (requests []grove.Request) {
 	for i, d := range []grove.Diffusion{
-		{}, {Policy: "static"}, {Policy: "dynamic:p=0.1"}, {Policy: "first-hitting"}, {Policy: "entropy-sum:bound=9"}, {Block: 2}, {Policy: "rcr"}, {Policy: "static:order=left", Steps: 12},
+		{}, {Policy: "static"}, {Policy: "dynamic:p=0.1"}, {Policy: "first-hitting"}, {Policy: "entropy-sum:bound=9"}, {Block: 2}, {Policy: "rcr"}, {Policy: "static:order=left", Steps: 12}, {Policy: "smooth:p=0.3,decay=0.2"},
 	} {
 		seed := uint64(5 + i)
 		r := grove.Request{Prompt: strings.Repeat("a text of its own ", 5)[:56+2*i], MaxTokens: 19 + i%4, Seed: &seed, IgnoreEnd: true, Diffusion: &d}
@@ -167,7 +167,9 @@ func TestBlocksRefused(t *testing.T) {
 		{"adaptive blocks", "early ends are of models", grove.Request{Diffusion: &grove.Diffusion{Early: "end"}}},
 		{"too long", "a canvas of 500 tokens behind a prompt of", grove.Request{MaxTokens: 500}},
 		{"one by one", "blocks of one token are decoded one after the other; leave out the other settings", grove.Request{Diffusion: &grove.Diffusion{Block: 1, Policy: "static"}}},
-		{"a session", "for which a session is not supported; with blocks of one token (block 1)", grove.Request{Session: "x.session"}},
+		{"a session without a cache", "a session of a canvas: cache none keeps no keys", grove.Request{Session: "x.session", Diffusion: &grove.Diffusion{Cache: "none"}}},
+		{"a session of other blocks", "blocks of 3 tokens do not end where the pages of a session do; choose a length that divides 64", grove.Request{Session: "x.session", Diffusion: &grove.Diffusion{Block: 3}}},
+		{"a search", "for which a search is not supported; with blocks of one token (block 1)", grove.Request{Search: "best,n=2"}},
 	} {
 		c.r.Prompt = "text"
 		if _, err := m.Generate(t.Context(), c.r); err == nil || !strings.Contains(err.Error(), c.want) {

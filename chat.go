@@ -162,18 +162,28 @@ func (g *Generation) open() (s *engine.Sequence, kept int, err error) {
 
 // close ends an answer that ended with err. A conversation keeps the sequence, unless something is wrong with it.
 func (g *Generation) close(s *engine.Sequence, err error) error {
-	failed := err != nil && g.ctx.Err() == nil
-	var saved error
-	if !failed && g.req.Session != "" && (err == nil || g.stats.Tokens > 0) { // one that nothing was added to stays as it is
-		saved = s.Save(g.req.Session)
-	}
+	saved := g.save(s, err)
 	switch {
 	case g.conversation == nil:
 		return errors.Join(saved, s.Close())
-	case failed || g.program != nil: // what a search leaves is not the answer's text
+	case err != nil && g.ctx.Err() == nil || g.program != nil: // what a search leaves is not the answer's text
 		return g.conversation.Close()
 	}
 	return saved
+}
+
+// keeper is an answer's text that a session keeps: a sequence or a canvas.
+type keeper interface {
+	Save(path string) error
+	Restored() bool
+}
+
+// save writes the session of an answer that ended with err, unless something is wrong with it.
+func (g *Generation) save(k keeper, err error) error {
+	if g.req.Session == "" || err != nil && (g.ctx.Err() == nil || g.stats.Tokens == 0) { // one that nothing was added to stays as it is
+		return nil
+	}
+	return k.Save(g.req.Session)
 }
 
 // checkSession returns an error where the request's session, if there is one, cannot be written.
@@ -196,8 +206,8 @@ func (g *Generation) compute(s *engine.Sequence, kept int) error {
 }
 
 // blame names the session where what was read from it has led to an error of the model.
-func (g *Generation) blame(s *engine.Sequence, err error) error {
-	if errors.Is(err, ErrNotFinite) && s.Restored() {
+func (g *Generation) blame(k keeper, err error) error {
+	if errors.Is(err, ErrNotFinite) && k.Restored() {
 		return fmt.Errorf("grove: Request.Session: %s: %w: %w", g.req.Session, ErrSessionFile, err)
 	}
 	return err

@@ -59,7 +59,7 @@ func (g *Generation) canvas() error {
 	}
 	a, err := d.Prepare(fill.Conditions{
 		Model: info, Vocabulary: g.model.Vocabulary(), Context: g.model.engine.Context(), Prompt: len(g.prompt), Length: r.MaxTokens,
-		Left: r.Constraint != nil || r.Heal || g.draws().ReadText(), Likely: r.Top > 0 || r.PostSampling,
+		Left: r.Constraint != nil || r.Heal || g.draws().ReadText(), Likely: r.Top > 0 || r.PostSampling, Session: r.Session != "",
 		Ends: g.ends, IgnoreEnd: r.IgnoreEnd, Piece: func(dst []byte, id token.ID) ([]byte, error) { return g.model.tokenizer.AppendPiece(dst, id, false) },
 	})
 	if err != nil {
@@ -102,7 +102,7 @@ func (g *Generation) unfillable(instead string) error {
 		is            bool
 		setting, what string
 	}{
-		{r.Session != "", "session", "a session"}, {r.Suffix != nil, "suffix", "a suffix"}, {r.Search != "", "search", "a search"}, {r.SkipLayers != "", "skip_layers", "skipping layers"},
+		{r.Suffix != nil, "suffix", "a suffix"}, {r.Search != "", "search", "a search"}, {r.SkipLayers != "", "skip_layers", "skipping layers"},
 		{r.Method != "" && r.Method != MethodAuto && r.Method != MethodOff, "method", "a method that drafts"}, {r.Accept != "" && r.Accept != AcceptExact, "accept", "a rule that accepts drafts"},
 		{r.set != nil, "lora", "adapters"}, {r.Constraint != nil && r.Constraint.Lookahead != nil, "lookahead", "a constraint that looks ahead"},
 	} {
@@ -124,11 +124,14 @@ func (g *Generation) draws() diffuse.Draws {
 
 // fill fills the canvas and gives its tokens as they are certain, from the beginning.
 func (g *Generation) fill(yield func(Token, error) bool) (err error) {
-	c, err := fill.Open(g.model.engine, &fill.Request{Answer: *g.diffusion, Draws: g.draws(), Terms: g.req.terms(), Progress: g.req.Progress})
+	if err := g.checkSession(); err != nil {
+		return err
+	}
+	c, err := fill.Open(g.model.engine, &fill.Request{Answer: *g.diffusion, Draws: g.draws(), Terms: g.req.terms(), Session: g.req.Session, Progress: g.req.Progress})
 	if err != nil {
 		return err
 	}
-	defer func() { g.stats.CanvasStats, err = c.Stats(), errors.Join(err, c.Close()) }()
+	defer func() { g.stats.CanvasStats, err = c.Stats(), errors.Join(g.blame(c, err), g.save(c, err), c.Close()) }()
 	return g.emit(func(ctx context.Context) (engine.SampledToken, error) {
 		t, err := c.Next(ctx)
 		if g.stats.PromptTime == 0 {

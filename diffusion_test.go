@@ -46,7 +46,7 @@ func TestDiffusion(t *testing.T) {
 			one, _ := randomModel(t, synthetic.Spec{Arch: arch}, grove.Options{Threads: 1, CacheType: "f32"}, nil)
 			m, _ := randomModel(t, synthetic.Spec{Arch: arch}, grove.Options{Threads: 2, Parallel: 4, CacheType: "f32"}, nil)
 			var requests []grove.Request
-			for i, d := range []grove.Diffusion{{}, {Block: 8}, {Block: 8, Cache: "prefix"}, {Block: 8, Cache: "dual"}, {Cache: "delayed"}, {Policy: "static", Steps: 6}, {Policy: "factor", Block: 5}, {Policy: "timestep", Steps: 12}, {Cache: "vicinity:before=2,behind=2,warm=0", Block: 8}, {Cache: "window:masks=8,active=3,every=4"}, {Cache: "recap", Policy: "static"}} {
+			for i, d := range []grove.Diffusion{{}, {Block: 8}, {Block: 8, Cache: "prefix"}, {Block: 8, Cache: "dual"}, {Cache: "delayed"}, {Policy: "static", Steps: 6}, {Policy: "factor", Block: 5}, {Policy: "timestep", Steps: 12}, {Cache: "vicinity:before=2,behind=2,warm=0", Block: 8}, {Cache: "window:masks=8,active=3,every=4"}, {Cache: "recap", Policy: "static"}, {Policy: "smooth:p=0.3", Block: 8}, {Policy: "smooth:p=0.3", Cache: "dual", Block: 8}} {
 				seed := uint64(7 + i)
 				r := grove.Request{Prompt: fmt.Sprint("text ", i), MaxTokens: 24, Seed: &seed, IgnoreEnd: true, Diffusion: &d}
 				if i%2 == 1 {
@@ -96,6 +96,21 @@ func TestDiffusionCaches(t *testing.T) {
 			if d := cmp.Diff(want, got, sameBits); d != "" || stats.Rows != all.Rows {
 				t.Errorf("%s, %s: %d rows, without it %d (-want +got):\n%s", arch, cache, stats.Rows, all.Rows, d)
 			}
+		}
+		smoothed := func(policy, cache string) (answer, grove.Stats) {
+			return generate(t, m, grove.Request{Prompt: "a prompt of more than one token", MaxTokens: 40, IgnoreEnd: true, Diffusion: &grove.Diffusion{Cache: cache, Block: 20, Policy: policy}})
+		}
+		const falls = "smooth:p=0.05,decay=0.2"
+		want, plain := smoothed(falls, "")
+		if got, stats := smoothed(falls, "vicinity:warm=999"); cmp.Diff(want, got, sameBits) != "" || stats.Rows != plain.Rows {
+			t.Errorf("%s: smoothed, with a cache of nothing: %s", arch, cmp.Diff(want, got, sameBits))
+		}
+		if got, _ := smoothed(falls+",first=0,growth=0", ""); cmp.Diff(want, got, sameBits) == "" {
+			t.Errorf("%s: masks that read what the pass before expected make no difference", arch)
+		}
+		steady, _ := smoothed("threshold:p=1", "")
+		if got, _ := smoothed("smooth:p=1,first=0,growth=0", ""); cmp.Diff(steady, got, sameBits) != "" {
+			t.Errorf("%s: a threshold that does not fall, and no smoothing: %s", arch, cmp.Diff(steady, got, sameBits))
 		}
 		_, all := ask("", 20)
 		for cache, percent := range map[string]int{"prefix": 75, "dual": 35, "vicinity:before=4,behind=4,warm=0": 40, "delayed": 80, "window:masks=16,active=4,every=8": 30, "recap:more=3": 40} {
@@ -153,7 +168,7 @@ func TestDiffusionRefused(t *testing.T) {
 		{"drafts", m, grove.Request{MaxTokens: 8, Diffusion: &grove.Diffusion{Policy: "static", Drafts: 2}, Constraint: &grove.Constraint{Regex: "a*"}}, "2 drafts of a canvas, which is filled from the left"},
 		{"a search", m, grove.Request{Search: "ffs"}, "for which a search is not supported"},
 		{"skipping layers", m, grove.Request{SkipLayers: "to=1"}, "for which skipping layers is not supported"},
-		{"a session", m, grove.Request{Session: "x.session"}, "for which a session is not supported"},
+		{"a session", m, grove.Request{Session: "x.session"}, "a session of a canvas: rows that all see each other have keys of one canvas alone"},
 	} {
 		c.r.Prompt = "text"
 		_, err := c.model.Generate(t.Context(), c.r)

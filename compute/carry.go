@@ -56,13 +56,25 @@ func (x *Exec) begin(blocks bool) (Buf, bool) {
 	return x.gather()
 }
 
+// smooth adds to the stream what the priors with a weight expect, times scale.
+func (x *Exec) smooth(table *Matrix, scale float32) {
+	x.priors.Reset()
+	rows := x.Step.Rows()
+	for i := range rows {
+		if p := rows[i].Prior; p != nil && p.Weight != 0 {
+			x.priors.Add(p, x.streamRow(int32(i)))
+		}
+	}
+	x.priors.Run(x.pool, table, scale, x.scratch)
+}
+
 // Expected returns the embeddings that the priors of the rows of [Exec.BeginBlocks] expect, times scale; 0 where a row has none. It costs a product of a
 // row with the whole table, at most: tokens that change nothing are left out.
 func (x *Exec) Expected(table *Matrix, scale float32) Buf {
 	dst := x.alloc(len(x.active), table.In())
 	x.priors.Reset()
 	for a, i := range x.active {
-		if p := x.Step.Rows()[i].Prior; p != nil {
+		if p := x.Step.Rows()[i].Prior; p != nil && p.Weight == 0 {
 			x.priors.Add(p, dst.row(a))
 		} else {
 			clear(dst.row(a))

@@ -287,7 +287,8 @@ func (x *Exec) keepStopped() {
 }
 
 // Embed begins a step: it fills the residual stream with the rows' inputs. An id gives its embedding times
-// scale, a mixture the weighted sum of these, a vector itself, and a resumed row the stream where it stopped.
+// scale, a mixture the weighted sum of these, a vector itself, and a resumed row the stream where it stopped; a prior with a weight
+// adds what it expects.
 func (x *Exec) Embed(table *Matrix, scale float32) {
 	rows := x.Step.Rows()
 	mixed := false
@@ -303,6 +304,7 @@ func (x *Exec) Embed(table *Matrix, scale float32) {
 		x.rowTask.a = x.alloc(len(rows), x.width)
 	}
 	x.runRows(len(rows), x.width*4)
+	x.smooth(table, scale)
 }
 
 // Positions adds to each row's input, after [Exec.Embed], the table's vector of its position. A position outside

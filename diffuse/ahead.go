@@ -1,12 +1,9 @@
 package diffuse
 
 import (
-	"bytes"
 	"slices"
 	"strconv"
 	"strings"
-
-	"grove/text/token"
 )
 
 // ahead is what a generator reads of places behind the block, besides: how long the block is to be, and whether the text is known, or where it ends.
@@ -49,18 +46,6 @@ func (s *Settings) look(c cache) (a ahead, err error) {
 		return a, s.fault("drafts", "%d drafts of a canvas with adaptive blocks or an early end; choose one of them", s.Drafts)
 	}
 	return a, nil
-}
-
-// LineEnds returns the tokens of a vocabulary that are the ends of lines, with blanks behind them.
-func LineEnds(vocabulary int, piece func(dst []byte, id token.ID) ([]byte, error)) (ids []token.ID) {
-	var text []byte
-	for id := range token.ID(vocabulary) {
-		var err error
-		if text, err = piece(text[:0], id); err == nil && bytes.HasPrefix(text, []byte("\n")) && len(bytes.TrimSpace(text)) == 0 {
-			ids = append(ids, id)
-		}
-	}
-	return ids
 }
 
 // window returns the end of the places in which a delimiter may end the block: a quarter of the canvas.

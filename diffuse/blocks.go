@@ -5,8 +5,8 @@ import (
 	"context"
 	"fmt"
 
+	"grove/forest"
 	"grove/internal/options"
-	"grove/text/token"
 )
 
 // A model of blocks (BD3-LM, Arriola et al. 2025; SDAR, Cheng et al. 2025) sees no later block, so that the keys of a finished block are those of any later pass. Its blocks
@@ -42,29 +42,6 @@ func (s *Settings) openKeys() (cache, error) {
 	return c, nil
 }
 
-// CheckNames returns an error where a setting that is a name is none, of models whose rows all see each other and of models of blocks.
-func CheckNames(s Settings) (err error) {
-	for _, native := range []int{0, 1} {
-		s := s
-		s.Length, s.Native, s.Delimiters, s.Filter = 1, native, []token.ID{0}, anyFilter{}
-		if more := s.Check(); more == nil {
-			return nil
-		} else if err == nil {
-			err = more
-		}
-	}
-	return err
-}
-
-// anyFilter stands for the filter of a model that is not known.
-type anyFilter struct{}
-
-// Block implements [Filter].
-func (anyFilter) Block() int { return MostLength }
-
-// Score implements [Filter].
-func (anyFilter) Score(_, _ []float32) {}
-
 // usualCanvas is the tokens of a canvas where nothing bounds them.
 const usualCanvas = 128
 
@@ -78,6 +55,11 @@ func (s *Settings) Room(context, prompt int) (usual, most int) {
 	block := max(1, cmp.Or(s.Block, s.Native))
 	most = context/block*block - prompt
 	return min(MostLength, most), most
+}
+
+// Lasts reports whether keys of finished blocks serve later texts that begin as this one: those of settings that were checked, of blocks that end where pages of the cache do.
+func (s *Settings) Lasts() bool {
+	return s.Native > 0 && s.Cache != "none" && forest.SlotsPerPage%s.Block == 0
 }
 
 // Exact reports whether the cache changes nothing that rows see.
@@ -167,7 +149,7 @@ func (g *Generator) readPrompt(ctx context.Context, entry bool) error {
 }
 
 func init() {
-	register(Info{
+	Register(Info{
 		Name: "first-hitting", Paper: "BD3-LM, Arriola et al. 2025: one place in each pass, which a random number chooses", Options: "",
 		Open: func(*options.Options) Policy {
 			return chooser{choose: func(d *Decision, v *View) { d.Fix = append(d.Fix, best(v, 1, v.Number)...) }}

@@ -100,6 +100,7 @@ type Generator struct {
 	ahead   ahead
 
 	readsTokens bool // proposals of the block's tokens are wanted
+	conditions  Conditioner
 	following   following
 	given       int   // places that Next gave
 	judging     Judge // nil: nothing is asked for
@@ -171,6 +172,7 @@ func (g *Generator) open() (err error) {
 	}
 	_, g.readsTokens = g.policy.(*learned)
 	g.readsTokens = g.readsTokens || g.policy.Revises()
+	g.conditions, _ = g.policy.(Conditioner)
 	g.ahead, err = s.look(g.cache)
 	return err
 }
@@ -258,6 +260,7 @@ func (g *Generator) Step(ctx context.Context) error {
 	if err := g.run(ctx, keep, [][]Place{g.canvas}); err != nil {
 		return err
 	}
+	g.condition()
 	if err := g.proposeAt(0, g.step, g.canvas, g.proposals); err != nil {
 		return err
 	}
@@ -277,6 +280,15 @@ func (g *Generator) Step(ctx context.Context) error {
 		g.cut(g.cutAt())
 	}
 	return err
+}
+
+// condition tells the policy what the pass gave, where it reads that again.
+func (g *Generator) condition() {
+	for place := range g.canvas {
+		if row := g.at[0][len(g.prompt)+place]; g.conditions != nil && row >= 0 && g.masked(len(g.prompt)+place) {
+			g.conditions.Gave(place, g.board.Logits(0, row))
+		}
+	}
 }
 
 // left returns the masks of the block.
@@ -348,8 +360,11 @@ func (g *Generator) rowsOf(canvas []Place) (rows []Row, at []int) {
 	at = slices.Repeat([]int{-1}, len(g.prompt)+len(canvas))
 	for i, place := range g.order {
 		row := Row{Place: place, ID: g.idAt(canvas, place), Block: g.blockOf(place)}
+		if g.conditions != nil && g.masked(place) {
+			row.Prior = g.conditions.Prior(place - len(g.prompt))
+		}
 		for _, gives := range g.gives(place) {
-			if to := gives - len(g.prompt); to >= 0 && to < len(canvas) && g.reads(canvas, to) {
+			if to := gives - len(g.prompt); to >= 0 && to < len(canvas) && (g.reads(canvas, to) || g.conditions != nil && g.runs(to) && g.masked(gives)) {
 				row.Want, at[gives] = true, i
 			}
 		}

@@ -10,7 +10,7 @@ import (
 const usualBound = 0.1
 
 func init() {
-	register(Info{
+	Register(Info{
 		Name: "entropy-bound", Paper: "EB-Sampler, Ben-Hamu et al. 2025: the places of the lowest entropies, as long as those before have a sum up to a bound; DiffusionGemma's", Options: "bound=0.1",
 		Open: func(o *options.Options) Policy { return &entropyBound{bound: o.Float("bound", -1, 0, 1e6)} },
 	})

@@ -9,11 +9,11 @@ import (
 )
 
 func init() {
-	register(Info{
+	Register(Info{
 		Name: "factor", Paper: "Fast-dLLM, Wu et al. 2025: the most places n of which the least sure is above 1 - f/(n+1)", Options: "f=1",
 		Open: func(o *options.Options) Policy { return factor{f: o.Float("f", 1, 0, 1e6)} },
 	})
-	register(Info{
+	Register(Info{
 		Name: "ete", Paper: "From Bits to Rounds, 2025: factor over all blocks, and where few places are sure, the likeliest tokens of an unsure one are tried beside each other",
 		Options: "f=1, branches=3, least=2, near=8",
 		Open: func(o *options.Options) Policy {

@@ -9,13 +9,13 @@ import (
 )
 
 func init() {
-	register(Info{
+	Register(Info{
 		Name: "credit", Paper: "CreditDecoding, 2025: tokens that were proposed again and again count more", Options: "p=0.9, alpha=0.7, beta=0.8, gamma=0.2",
 		Open: func(o *options.Options) Policy {
 			return &credit{p: o.Float("p", 0.9, 0, 2), alpha: o.Float("alpha", 0.7, 0, 10), beta: o.Float("beta", 0.8, 0, 1), gamma: o.Float("gamma", 0.2, 0, 10)}
 		},
 	})
-	register(Info{
+	Register(Info{
 		Name: "ccd", Paper: "CCD, 2025: all of the surest places that were among these in the pass before, with the same token", Options: "warm=5, ratio=4, wide=0",
 		Open: func(o *options.Options) Policy {
 			return &coherent{warm: o.Int("warm", 5, 1, 10000), ratio: o.Float("ratio", 4, 0, 100), fixed: o.Int("wide", 0, 0, 10000)}

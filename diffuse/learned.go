@@ -8,7 +8,7 @@ import (
 )
 
 func init() {
-	register(Info{
+	Register(Info{
 		Name: "learned", Paper: "Learn2PD, 2025: the places that a filter of the model's file says are right, and those of static", Options: "p=0.96",
 		Open: func(o *options.Options) Policy { return &learned{p: o.Float("p", 0.96, 0.001, 0.999)} },
 	})

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"grove/forest"
 	"grove/internal/near"
 	"grove/internal/options"
 	"grove/text/token"
@@ -41,6 +42,15 @@ type Policy interface {
 	Revises() bool
 }
 
+// Conditioner is a policy that lets the row of a mask read what an earlier pass gave in its place.
+type Conditioner interface {
+	Policy
+	// Gave tells, before [Policy.Choose], what a pass gave for a place of the canvas that is a mask. The logits are not kept.
+	Gave(place int, logits []float32)
+	// Prior returns what the row of a mask reads beside it; nil: nothing.
+	Prior(place int) *forest.Prior
+}
+
 // Info describes a policy.
 type Info struct {
 	Name    string                          `json:"name"`
@@ -69,7 +79,8 @@ func (c chooser) Choose(d *Decision, v *View) { c.choose(d, v) }
 
 var policies []Info
 
-func register(i Info) { policies = append(policies, i) }
+// Register adds a policy. It is called while packages are initialised.
+func Register(i Info) { policies = append(policies, i) }
 
 // Policies returns the policies, sorted by name.
 func Policies() []Info {

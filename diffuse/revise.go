@@ -3,17 +3,17 @@ package diffuse
 import "grove/internal/options"
 
 func init() {
-	register(Info{
+	Register(Info{
 		Name: "dimple", Paper: "Dimple, Yu et al. 2025: all places that are sure enough, or those of a schedule of times", Options: "p=0.95, order=confidence, eps=0.001",
 		Open: func(o *options.Options) Policy {
 			return &dimple{p: o.Float("p", 0.95, 0, 1), timestep: timestep{order: o.Word("order", "confidence", "entropy", "margin", "random", "left"), eps: o.Float("eps", 1e-3, 1e-6, 0.5)}}
 		},
 	})
-	register(Info{
+	Register(Info{
 		Name: "rcr", Paper: "RCR, 2025: all places are filled, and those filled least surely are masks again", Options: "",
 		Open: func(*options.Options) Policy { return rcr{} },
 	})
-	register(Info{
+	Register(Info{
 		Name: "remdm", Paper: "ReMDM, Wang et al. 2025: static, and before the end some of the least sure tokens are drawn anew", Options: "again=4, places=1",
 		Open: func(o *options.Options) Policy {
 			return &remdm{again: o.Int("again", 4, 0, 1024), places: o.Int("places", 1, 1, 1024)}

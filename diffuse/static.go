@@ -3,13 +3,13 @@ package diffuse
 import "grove/internal/options"
 
 func init() {
-	register(Info{
+	Register(Info{
 		Name: "static", Paper: "LLaDA, Nie et al. 2025: as many places in each pass, the surest first", Options: "order=confidence",
 		Open: func(o *options.Options) Policy {
 			return &static{order: o.Word("order", "confidence", "margin", "entropy", "random", "left")}
 		},
 	})
-	register(Info{
+	Register(Info{
 		Name: "timestep", Paper: "Dream, Ye et al. 2025: places by a schedule of times", Options: "order=entropy, eps=0.001",
 		Open: func(o *options.Options) Policy {
 			return &timestep{order: o.Word("order", "entropy", "confidence", "margin", "random", "left"), eps: o.Float("eps", 1e-3, 1e-6, 0.5)}

@@ -3,7 +3,7 @@ package diffuse
 import "grove/internal/options"
 
 func init() {
-	register(Info{
+	Register(Info{
 		Name: "threshold", Paper: "Fast-dLLM, Wu et al. 2025: all places that are sure enough", Options: "p=0.9",
 		Open: func(o *options.Options) Policy {
 			p := o.Float("p", 0.9, 0, 2)
@@ -12,7 +12,7 @@ func init() {
 			}}
 		},
 	})
-	register(Info{
+	Register(Info{
 		Name: "entropy", Paper: "dParallel, Chen et al. 2025: all places of low entropy", Options: "h=0.5",
 		Open: func(o *options.Options) Policy {
 			h := o.Float("h", 0.5, 0, 100)
@@ -21,25 +21,25 @@ func init() {
 			}}
 		},
 	})
-	register(Info{
+	Register(Info{
 		Name: "entropy-sum", Paper: "SDAR, Cheng et al. 2025: the places of the lowest entropies, up to a sum", Options: "bound=0.35",
 		Open: func(o *options.Options) Policy {
 			bound := o.Float("bound", 0.35, 0, 1e6)
 			return chooser{choose: func(d *Decision, v *View) { d.Fix = append(d.Fix, entropySum(v, bound)...) }}
 		},
 	})
-	register(Info{
+	Register(Info{
 		Name: "dynamic", Paper: "SDAR, Cheng et al. 2025: all places above a probability, or as many as are due", Options: "p=0.85",
 		Open: func(o *options.Options) Policy { return &dynamic{p: o.Float("p", 0.85, 0, 1)} },
 	})
-	register(Info{
+	Register(Info{
 		Name: "local-leap", Paper: "LocalLeap, Kong et al. 2025: near a sure place less sure ones too", Options: "p=0.9, near=0.75, radius=4",
 		Open: func(o *options.Options) Policy {
 			l := leap{p: o.Float("p", 0.9, 0, 1), near: o.Float("near", 0.75, 0, 1), radius: o.Int("radius", 4, 0, 1024)}
 			return chooser{choose: l.choose}
 		},
 	})
-	register(Info{
+	Register(Info{
 		Name: "hierarchical", Paper: "dInfer, Ma et al. 2025: the surest place of each run of masks", Options: "low=0.4, high=0.9",
 		Open: func(o *options.Options) Policy {
 			low, high := o.Float("low", 0.4, 0, 1), o.Float("high", 0.9, 0, 2)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"grove/diffuse"
+	"grove/diffuse/board"
 	"grove/engine"
 	"grove/sample"
 	"grove/suite/modeltest"
@@ -31,12 +32,12 @@ func fillBlocks(ctx context.Context, e *engine.Engine, ids []token.ID, t engine.
 	if err != nil {
 		return nil, 0, err
 	}
-	board, err := e.OpenBoard(&s, len(ids), t)
+	canvas, err := board.Open(e, &s, len(ids), t)
 	if err != nil {
 		return nil, 0, err
 	}
-	defer func() { err = errors.Join(err, board.Close()) }()
-	g, err := diffuse.New(ids, s, board, sampler)
+	defer func() { err = errors.Join(err, canvas.Close()) }()
+	g, err := diffuse.New(ids, s, canvas, sampler)
 	for err == nil && !g.Done() {
 		err = g.Step(ctx)
 	}
@@ -47,7 +48,7 @@ func fillBlocks(ctx context.Context, e *engine.Engine, ids []token.ID, t engine.
 	for i := range places {
 		places[i].Pass = 0 // a long prompt has passes of its own
 	}
-	return places, board.Reused(), nil
+	return places, canvas.Reused(), nil
 }
 
 // TestBoard: blocks are filled while four texts of the same model are decoded, one of which has the same tokens as their prompt; all is as alone. A later board finds the keys of
@@ -99,20 +100,20 @@ func TestBoard(t *testing.T) {
 // TestBoardRefused: what no board has.
 func TestBoardRefused(t *testing.T) {
 	s := diffuse.Settings{Length: 18, Mask: 1}
-	_, err := deep(t).engine(t, engine.Config{}).OpenBoard(&s, 5, engine.Terms{})
+	_, err := board.Open(deep(t).engine(t, engine.Config{}), &s, 5, engine.Terms{})
 	if err == nil || !strings.Contains(err.Error(), "llama is no diffusion model") {
 		t.Errorf("another model: %v", err)
 	}
 	e := blocks(t).engine(t, engine.Config{})
-	if _, err := e.OpenBoard(&s, 290, engine.Terms{}); !errors.Is(err, engine.ErrContext) {
+	if _, err := board.Open(e, &s, 290, engine.Terms{}); !errors.Is(err, engine.ErrContext) {
 		t.Errorf("a long text: %v", err)
 	}
-	board, err := e.OpenBoard(&s, 5, engine.Terms{})
+	canvas, err := board.Open(e, &s, 5, engine.Terms{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer board.Close()
-	if err := board.Pass(t.Context(), [][]diffuse.Row{make([]diffuse.Row, 301)}, 0); err == nil || !strings.Contains(err.Error(), "a pass of 301 rows: a step has") {
+	defer canvas.Close()
+	if err := canvas.Pass(t.Context(), [][]diffuse.Row{make([]diffuse.Row, 301)}, 0); err == nil || !strings.Contains(err.Error(), "a pass of 301 rows: a step has") {
 		t.Errorf("a large pass: %v", err)
 	}
 }
@@ -124,7 +125,7 @@ func TestBlocksOfOne(t *testing.T) {
 		b := newBed(t, 2, modeltest.Spec{Arch: "sdar", Shift: shift, Context: 300, Layers: 4}.File(t))
 		e := b.engine(t, engine.Config{Seqs: 2, Chunk: 32})
 		s := sequence(t, e)
-		board, err := e.OpenBoard(&diffuse.Settings{Length: 1, Native: 4, Block: 1}, 70, engine.Terms{})
+		canvas, err := board.Open(e, &diffuse.Settings{Length: 1, Native: 4, Block: 1}, 70, engine.Terms{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,18 +138,18 @@ func TestBlocksOfOne(t *testing.T) {
 				t.Fatal(err)
 			}
 			rows := []diffuse.Row{{Place: at, ID: id, Block: at, Want: shift}, {Place: at + 1, ID: 47, Block: at + 1, Want: !shift}}
-			if err := board.Pass(t.Context(), [][]diffuse.Row{rows}, 1); err != nil {
+			if err := canvas.Pass(t.Context(), [][]diffuse.Row{rows}, 1); err != nil {
 				t.Fatal(err)
 			}
 			row := 1
 			if shift {
 				row = 0
 			}
-			if !slices.Equal(board.Logits(0, row), want) {
+			if !slices.Equal(canvas.Logits(0, row), want) {
 				t.Fatalf("shift %v: other logits behind %d tokens", shift, at+1)
 			}
 		}
-		if err := errors.Join(board.Close(), s.Close()); err != nil {
+		if err := errors.Join(canvas.Close(), s.Close()); err != nil {
 			t.Fatal(err)
 		}
 		full := sequence(t, e)

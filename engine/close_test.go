@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"grove/diffuse"
+	"grove/diffuse/board"
 	"grove/engine"
 	"grove/engine/reading"
 	"grove/method"
@@ -42,7 +43,7 @@ func TestClose(t *testing.T) {
 	_, logits := ready.Logits(t.Context())
 	_, open := e.NewSequence(engine.Answer{})
 	s := diffuse.Settings{Length: 1}
-	_, canvas := e.OpenBoard(&s, 1, engine.Terms{})
+	_, canvas := board.Open(e, &s, 1, engine.Terms{})
 	_, _, probe := e.Probe(t.Context(), engine.Probe{Rows: 1}, 1)
 	states := e.States(t.Context(), text(3), reading.Reading{}, func([]float32) error { return nil })
 	for i, err := range []error{

@@ -8,7 +8,6 @@ package engine
 
 import (
 	"cmp"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -89,7 +88,6 @@ type Engine struct {
 	limits  memory.Limits
 	texts   atomic.Int32                 // that draft
 	own     atomic.Pointer[adapters.Set] // of texts that are no sequences
-	secret  string                       // in the salts of boards: no request can name it
 }
 
 // New makes an engine for an open model. Prompt and draft rows run on the pool's threads.
@@ -103,7 +101,7 @@ func New(m model.Model, pool *par.Pool, c Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{pool: pool, secret: rand.Text(), vocab: info.Vocabulary, limits: memory.Limits{Drafts: c.Drafts, Texts: c.Drafting, Bytes: c.DraftBytes}}
+	e := &Engine{pool: pool, vocab: info.Vocabulary, limits: memory.Limits{Drafts: c.Drafts, Texts: c.Drafting, Bytes: c.DraftBytes}}
 	e.steps.Init(step.Config{
 		Model: m, Cache: cache, Exec: compute.NewExec(cache, pool, info.Width, c.rows(info)),
 		Experts: plan.Mixture{Layers: info.Mixtures, Experts: info.Experts, ExpertsPerToken: info.ExpertsPerToken},
@@ -197,6 +195,9 @@ func (e *Engine) Close() {
 		e.encoder.Close()
 	}
 }
+
+// Steps returns what makes the engine's steps, for jobs of other packages.
+func (e *Engine) Steps() *step.Maker { return &e.steps }
 
 // Closed returns an [ErrClosed] once Close was called.
 func (e *Engine) Closed() error { return e.steps.Closed() }

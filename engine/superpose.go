@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"grove/engine/session"
 	"grove/engine/step"
 	"grove/forest"
 	"grove/method"
@@ -93,7 +94,7 @@ func (s *Sequence) hold(ctx context.Context, n int) error {
 		return err
 	}
 	s.round.forget()
-	err := s.do(ctx, &claim{s, func() (step.Need, error) {
+	err := s.do(ctx, &session.Claim{Trunk: &s.trunk, Wants: func() (step.Need, error) {
 		if s.trunk.Preempted {
 			s.known = 0
 		}

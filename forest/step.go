@@ -62,6 +62,7 @@ type Linear interface {
 type Prior struct {
 	Logits      []float32 // of the vocabulary
 	Temperature float32
+	Weight      float32 // with which the embedding that it expects is added to the row's own (iteration smoothing of dInfer, 2025); 0: a model that has a use for priors reads it
 }
 
 // Row describes one row of a step: its place, input, layers and outputs. The zero value of each field is the
@@ -74,7 +75,7 @@ type Row struct {
 	ID     token.ID
 	Vector []float32  // an embedding of the model's width; of a draft module: states of its target
 	Mix    []Weighted // the weighted sum of the embeddings of some ids, in order; of a draft module: further ids
-	Prior  *Prior     // beside ID, of a row of a block of a model that reads it; nil: none
+	Prior  *Prior     // beside ID, of a row of a block; nil: none
 
 	Shift int // added to the index, gives the position that rotates the row
 	Block int // rows of a sequence and step with the same Block > 0 form a path and see each other

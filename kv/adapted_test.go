@@ -38,14 +38,26 @@ func TestAdapted(t *testing.T) {
 		}
 	}
 	file := save(t, b.k, s, ids)
+	fork, err := b.k.Fork(s, forest.Trunk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.k.Adapt(fork, 1, a) // as its slot does
+	if string(save(t, b.k, fork, ids)) != string(file) {
+		t.Error("a fork's file differs")
+	}
+	if err := b.k.CloseSeq(fork); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		name    string
 		number  int
 		adapted Adapted
 		found   int
 	}{
-		{"the same", 1, a, 192}, {"a row later", 1, Adapted{a.Name, 71}, 64}, {"a row before", 1, Adapted{a.Name, 69}, 64},
-		{"from the first row", 1, Adapted{Name: a.Name}, 0}, {"another set", 2, Adapted{digest{2}, 70}, 64}, {"none", 0, Adapted{}, 64},
+		{"the same", 1, a, 192}, {"a row later", 1, Adapted{Name: a.Name, From: 71}, 64}, {"a row before", 1, Adapted{Name: a.Name, From: 69}, 64},
+		{"from the first row", 1, Adapted{Name: a.Name}, 0}, {"another set", 2, Adapted{Name: digest{2}, From: 70}, 64}, {"none", 0, Adapted{}, 64},
+		{"in blocks", 1, Adapted{a.Name, 70, 4}, 0}, {"in blocks alone", 0, Adapted{Block: 4}, 0},
 	} {
 		o := b.k.NewSeq("")
 		b.k.Adapt(o, c.number, c.adapted)

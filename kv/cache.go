@@ -93,8 +93,8 @@ type trunk struct {
 	private int      // the first page that is not shared: a row saw more or less than its ancestors; noPage: none
 	salt    digest   // with which the names of pages begin
 	own     digest   // the same without a session's file
-	adapter int      // the number of the set of adapters that rows from index adapted on have; 0: none
-	adapted int
+	adapter int      // the number of the set of adapters that rows from index adapted.From on have; 0: none
+	adapted Adapted
 	lists   [][]list // by layer and head, what [Cache.Select] chose; nil: nothing
 	source  source
 	state   Recurrence
@@ -341,7 +341,7 @@ func (k *Cache) NewSeq(salt string) forest.Seq {
 	t := &k.seqs[s]
 	t.salt = k.saltOf(salt)
 	t.own = t.salt
-	t.adapter, t.adapted = 0, 0
+	t.adapter, t.adapted = 0, Adapted{}
 	t.private, t.lists, t.seq = noPage, nil, s
 	t.state.begin()
 	return s

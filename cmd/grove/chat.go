@@ -85,7 +85,7 @@ func (c *chatCommand) newChat(m *grove.Model, constraint *grove.Constraint) (*co
 		constraint.Thoughts = true
 	}
 	l := &conversation.Conversation{
-		Model: m, System: c.System, Request: r, History: !c.NoHistory, Show: conversation.Show{Plain: c.NoMarkdown, HideThinking: c.HideThinking},
+		Model: m, System: c.System, Request: r, History: !c.NoHistory, Show: conversation.Show{Plain: c.NoMarkdown, HideThinking: c.HideThinking, NoCanvas: c.NoCanvas},
 		Advice: c.AdviceOf(m).String(),
 	}
 	if l.Options.Template, err = c.template(m); err != nil {

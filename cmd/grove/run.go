@@ -14,6 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"grove"
+	"grove/cmd/grove/internal/canvas"
 	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/flags"
 	"grove/cmd/grove/internal/harmless"
@@ -207,7 +208,7 @@ func openModel(f flags.Model, o grove.Options) (*grove.Model, error) {
 // generate computes the answer into a and, unless JSON is asked for, writes it to standard output token by token. The prompt is
 // written when it has been read, behind the bar that shows how far that is; a source is not, as the answer is no part of its text.
 func (c *runCommand) generate(g *grove.Generation, a *answer, bar *terminal.Progress) (err error) {
-	live := terminal.NewWrapper(terminal.Stdout)
+	live, view := terminal.NewWrapper(terminal.Stdout), canvas.New(c.NoCanvas || c.JSON.On)
 	if c.JSON.On {
 		live = terminal.NewWrapper(io.Discard)
 	}
@@ -218,8 +219,9 @@ func (c *runCommand) generate(g *grove.Generation, a *answer, bar *terminal.Prog
 		}
 		return live.Text(a.Prompt)
 	})
+	g.WatchCanvas(func(runs []grove.CanvasRun) { err = errors.Join(err, prompt(), view.Show(live, runs)) })
 	for t, e := range g.Tokens() {
-		if err = errors.Join(prompt(), e); err == nil {
+		if err = errors.Join(err, prompt(), view.Clear(), e); err == nil {
 			a.add(t)
 			err = live.Text(t.Text)
 		}
@@ -227,7 +229,7 @@ func (c *runCommand) generate(g *grove.Generation, a *answer, bar *terminal.Prog
 			return errors.Join(err, live.End())
 		}
 	}
-	if err := prompt(); err != nil {
+	if err := errors.Join(err, prompt(), view.Clear()); err != nil {
 		return err
 	}
 	if a.Suffix != nil {

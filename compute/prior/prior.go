@@ -28,6 +28,7 @@ type Task struct {
 	scale   float32
 	scratch []matmul.Scratch
 	one     []float32 // by worker: the embedding of a token
+	sums    []float32 // of the rows that add to others
 	band    int       // distributions of an item
 }
 
@@ -38,19 +39,35 @@ type row struct {
 	inverse    float64 // of the temperature
 	sum        float64 // of the weights, exp((logit-top)/temperature)
 	dst        []float32
+	to         []float32 // to which dst is added with a weight; nil: it is the result
+	weight     float32
 }
 
 // Reset begins a set of distributions.
 func (t *Task) Reset() { t.rows = t.rows[:0] }
 
-// Add adds a distribution. Its expected embedding is written to dst.
+// Add adds a distribution. Its expected embedding is written to dst, or added to it with the weight that the distribution has.
 func (t *Task) Add(p *forest.Prior, dst []float32) {
-	t.rows = append(t.rows, row{logits: p.Logits, inverse: 1 / float64(p.Temperature), dst: dst})
+	r := row{logits: p.Logits, inverse: 1 / float64(p.Temperature), dst: dst}
+	if p.Weight != 0 {
+		r.to, r.weight = dst, p.Weight
+	}
+	t.rows = append(t.rows, r)
 }
 
 // Run computes the expected embeddings, times scale, of those that were added. scratch is that of each worker of the pool.
 func (t *Task) Run(pool *par.Pool, table *weight.Matrix, scale float32, scratch []matmul.Scratch) {
+	if len(t.rows) == 0 {
+		return
+	}
 	t.table, t.scale, t.scratch = table, scale, scratch
+	width := table.In()
+	t.sums = slices.Grow(t.sums[:0], len(t.rows)*width)[:len(t.rows)*width]
+	for i := range t.rows {
+		if t.rows[i].to != nil {
+			t.rows[i].dst = t.sums[i*width : (i+1)*width]
+		}
+	}
 	n := pool.Threads() * table.In()
 	t.one = slices.Grow(t.one[:0], n)[:n]
 	t.band = max(leastBand, min(cached/table.In(), (len(t.rows)+pool.Threads()-1)/pool.Threads()))
@@ -82,7 +99,10 @@ func (t *Task) Do(worker, item int) {
 		}
 	}
 	for i := range rows {
-		kernel.Scale(rows[i].dst, float32(float64(t.scale)/rows[i].sum))
+		r := &rows[i]
+		if kernel.Scale(r.dst, float32(float64(t.scale)/r.sum)); r.to != nil {
+			kernel.AddScaled(r.to, r.weight, r.dst)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"grove/diffuse"
+	"grove/diffuse/board"
 	"grove/engine"
 	"grove/sample"
 )
@@ -21,6 +22,7 @@ type Request struct {
 	Answer
 	diffuse.Draws
 	Terms    engine.Terms
+	Session  string              // the file of a session, which may hold keys of the prompt's beginning; "": none
 	Progress func(done, all int) // is told how many tokens of the prompt before canvases of random tokens are computed; nil: nobody is
 }
 
@@ -34,19 +36,20 @@ type canvas interface {
 // Canvas is an answer that is filled. It is for one goroutine.
 type Canvas struct {
 	canvas canvas
-	board  *engine.Board
+	board  *board.Board
 }
 
-// Open begins an answer. It must be closed. Errors: those of [engine.Engine.OpenBoard] and of the settings.
+// Open begins an answer. It must be closed. Errors: those of [board.Open] and of the settings.
 func Open(e *engine.Engine, r *Request) (*Canvas, error) {
 	c, places := &Canvas{}, r.Masks
 	if r.Random != nil {
 		places = &diffuse.Settings{Length: r.Random.Length}
 	}
 	var err error
-	if c.board, err = e.OpenBoard(places, len(r.Prompt), r.Terms); err != nil {
+	if c.board, err = board.Open(e, places, len(r.Prompt), r.Terms); err != nil {
 		return nil, err
 	}
+	c.board.SetSession(r.Session)
 	if r.Random != nil {
 		err = c.openRandom(r)
 	} else {
@@ -82,6 +85,12 @@ func (c *Canvas) openRandom(r *Request) error {
 
 // Close gives the answer's place back.
 func (c *Canvas) Close() error { return c.board.Close() }
+
+// Save writes what the cache has of the prompt and of finished blocks and canvases to the file of a session. Errors: [engine.ErrSession].
+func (c *Canvas) Save(path string) error { return c.board.Save(path) }
+
+// Restored reports whether keys were read from the file of a session.
+func (c *Canvas) Restored() bool { return c.board.Restored() }
 
 // Reused returns how many tokens of the prompt the cache had.
 func (c *Canvas) Reused() int { return c.board.Reused() }

@@ -1,9 +1,12 @@
 package fill
 
 import (
+	"bytes"
 	"fmt"
 
 	"grove/diffuse"
+	_ "grove/diffuse/smooth" // a policy
+	"grove/forest"
 	"grove/model"
 	"grove/text/token"
 )
@@ -22,7 +25,7 @@ type Wish struct {
 
 // Check returns an error where the wish names a policy, a cache or another thing that there is for no canvas.
 func (w Wish) Check() error {
-	return diffuse.CheckNames(diffuse.Settings{Policy: w.Policy, Cache: w.Cache, Blocks: w.Blocks, Early: w.Early})
+	return checkNames(diffuse.Settings{Policy: w.Policy, Cache: w.Cache, Blocks: w.Blocks, Early: w.Early})
 }
 
 // Conditions hold the model, the prompt and the rest that an answer's canvases depend on.
@@ -34,6 +37,7 @@ type Conditions struct {
 	Length     int                                           // tokens of the answer at most; 0: as many as are usual
 	Left       bool                                          // see [diffuse.Settings]
 	Likely     bool                                          // see [diffuse.Settings]
+	Session    bool                                          // keys are kept in a file
 	Ends       func(token.ID) bool                           // reports whether a token ends the text
 	IgnoreEnd  bool                                          // no token ends canvases of random tokens, and loops go on
 	Piece      func(dst []byte, id token.ID) ([]byte, error) // appends a token's text
@@ -64,9 +68,28 @@ func (w Wish) Prepare(c Conditions) (*Answer, error) {
 		return nil, &diffuse.SettingError{Setting: "length", Err: fmt.Errorf("a canvas of %d tokens behind a prompt of %d: the context has %d", s.Length, c.Prompt, c.Context)}
 	}
 	if w.Blocks != "" {
-		s.Delimiters = diffuse.LineEnds(c.Vocabulary, c.Piece)
+		s.Delimiters = lineEnds(c.Vocabulary, c.Piece)
 	}
-	return &Answer{Masks: s}, s.Check()
+	if err := s.Check(); err != nil || !c.Session {
+		return &Answer{Masks: s}, err
+	}
+	return &Answer{Masks: s}, sessions(s)
+}
+
+// sessions returns an error where a session has no use for the keys of blocks, of settings that were checked.
+func sessions(s *diffuse.Settings) error {
+	why := ""
+	switch {
+	case s.Native == 0:
+		why = "rows that all see each other have keys of one canvas alone, which no other text can use; leave out the session"
+	case s.Cache == "none":
+		why = "cache none keeps no keys; leave out the cache or the session"
+	case !s.Lasts():
+		why = fmt.Sprintf("blocks of %d tokens do not end where the pages of a session do; choose a length that divides %d, or leave out the session", s.Block, forest.SlotsPerPage)
+	default:
+		return nil
+	}
+	return &diffuse.SettingError{Setting: "session", Err: fmt.Errorf("a session of a canvas: %s", why)}
 }
 
 // Length returns how many tokens the answer has at most.
@@ -79,3 +102,38 @@ func (a *Answer) Length() int {
 
 // Exact reports whether no cache changes what rows see.
 func (a *Answer) Exact() bool { return a.Masks == nil || a.Masks.Exact() }
+
+// checkNames returns an error where a setting that is a name is none, of models whose rows all see each other and of models of blocks.
+func checkNames(s diffuse.Settings) (err error) {
+	for _, native := range []int{0, 1} {
+		s := s
+		s.Length, s.Native, s.Delimiters, s.Filter = 1, native, []token.ID{0}, anyFilter{}
+		if more := s.Check(); more == nil {
+			return nil
+		} else if err == nil {
+			err = more
+		}
+	}
+	return err
+}
+
+// anyFilter stands for the filter of a model that is not known.
+type anyFilter struct{}
+
+// Block implements [Filter].
+func (anyFilter) Block() int { return diffuse.MostLength }
+
+// Score implements [Filter].
+func (anyFilter) Score(_, _ []float32) {}
+
+// lineEnds returns the tokens of a vocabulary that are the ends of lines, with blanks behind them.
+func lineEnds(vocabulary int, piece func(dst []byte, id token.ID) ([]byte, error)) (ids []token.ID) {
+	var text []byte
+	for id := range token.ID(vocabulary) {
+		var err error
+		if text, err = piece(text[:0], id); err == nil && bytes.HasPrefix(text, []byte("\n")) && len(bytes.TrimSpace(text)) == 0 {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}

@@ -24,12 +24,12 @@ func (t *Terms) LearnsWith() string {
 	return "adapters\x00" + hex.EncodeToString(t.Adapters.Name[:]) + "\x00" + t.Salt
 }
 
-// Adapted is the set as the cache knows it.
+// Adapted is the set and the blocks as the cache knows them.
 func (t *Terms) Adapted() kv.Adapted {
 	if t.Adapters == nil {
-		return kv.Adapted{}
+		return kv.Adapted{Block: t.Block}
 	}
-	return kv.Adapted{Name: t.Adapters.Name, From: t.adaptFrom}
+	return kv.Adapted{Name: t.Adapters.Name, From: t.adaptFrom, Block: t.Block}
 }
 
 // Activate finds the place in a text's first prompt from which its adapters work.
@@ -47,6 +47,7 @@ func (t *Terms) Activate(ids []token.ID) {
 func (m *Maker) hold(t *Trunk) {
 	a := t.Terms.Adapters
 	if t.adapter = 0; a == nil {
+		m.Cache.Adapt(t.Seq, 0, t.Terms.Adapted())
 		return
 	}
 	i := slices.IndexFunc(m.adapters, func(o adapted) bool { return o.users > 0 && o.Name == a.Name })

@@ -29,6 +29,9 @@ type Terms struct {
 	Priority int
 	// Salt keeps a sequence apart: it shares pages, and what drafting learns, with sequences of the same salt only.
 	Salt string
+	// Block is the tokens of a block, counted from the text's beginning, of a text whose rows see all of theirs: it shares pages with others of the same alone. 0: rows
+	// see those before them.
+	Block int
 	// Private keeps a sequence apart from all others, whatever its salt.
 	Private bool
 	// Adapters add to the products of the sequence's rows. Sequences share pages only where each row has the same adapters; nil: none.

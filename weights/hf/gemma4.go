@@ -14,61 +14,79 @@ var senses = []string{"vision_tower.", "audio_tower.", "multi_modal_projector.",
 
 // gemma4 takes the text part.
 func gemma4(b *builder) {
+	g := b.readGemma4("gemma4", b.Config.BoolOr("attention_k_eq_v", false), b.Config.BoolOr("enable_moe_block", false))
+	b.gemma4Layers(g, b.TextPrefix(senses...), func(to, from func(string) string) {})
+}
+
+// gemma4Shape is what Gemma 4 and DiffusionGemma have in each layer. Their layers with a window have heads of local values.
+type gemma4Shape struct {
+	decoder.Shape
+	local        int
+	slides       []bool
+	inner, heads []int // by layer
+	inputs       int   // of a layer, of its own; 0: none
+	experts, ffn int   // of a mixture; 0: none
+}
+
+// readGemma4 reads and adds the settings. Where keys are values too, layers without a window may have another number of heads.
+func (b *builder) readGemma4(arch string, same, mixture bool) gemma4Shape {
 	b.GemmaActs()
 	c := b.Config
-	s := b.ReadShape()
-	full := c.CountOr("global_head_dim", s.Size, 1, decoder.MaxHeads)
-	local := s.Size
-	s.Size = full
-	b.DescribeDecoder("gemma4", s)
+	g := gemma4Shape{Shape: b.ReadShape()}
+	g.local, g.Size = g.Size, c.CountOr("global_head_dim", g.Size, 1, decoder.MaxHeads)
+	b.DescribeDecoder(arch, g.Shape)
 	b.RMSEps(1e-6)
 	if c.BoolOr("attention_bias", false) {
 		c.Fail("attention_bias is not supported")
 	}
-	slides, inner := b.Slides(s.Layers), b.Inner(s.Layers)
-	shared := c.CountOr("num_kv_shared_layers", 0, 0, s.Layers-1)
-	heads, same := make([]int, s.Layers), c.BoolOr("attention_k_eq_v", false)
-	for i := range heads {
-		if heads[i] = s.KVHeads; same && !slides[i] {
-			heads[i] = c.CountOr("num_global_key_value_heads", s.KVHeads, 1, decoder.MaxHeads)
+	g.slides, g.inner = b.Slides(g.Layers), b.Inner(g.Layers)
+	shared := c.CountOr("num_kv_shared_layers", 0, 0, g.Layers-1)
+	g.heads = make([]int, g.Layers)
+	for i := range g.heads {
+		if g.heads[i] = g.KVHeads; same && !g.slides[i] {
+			g.heads[i] = c.CountOr("num_global_key_value_heads", g.KVHeads, 1, decoder.MaxHeads)
 		}
-		if c.BoolOr("use_double_wide_mlp", false) && i >= s.Layers-shared {
-			inner[i] *= 2
+		if c.BoolOr("use_double_wide_mlp", false) && i >= g.Layers-shared {
+			g.inner[i] *= 2
 		}
 	}
-	b.SetLayers(".feed_forward_length", inner)
-	b.SetLayers(".attention.head_count_kv", heads)
+	b.SetLayers(".feed_forward_length", g.inner)
+	b.SetLayers(".attention.head_count_kv", g.heads)
 	b.SetCount(".attention.shared_kv_layers", shared)
-	b.SetCount(".attention.key_length_swa", local)
-	b.SetCount(".attention.value_length_swa", local)
+	b.SetCount(".attention.key_length_swa", g.local)
+	b.SetCount(".attention.value_length_swa", g.local)
 	b.SetFloat(".final_logit_softcapping", c.FloatOr("final_logit_softcapping", 0, 0, 1e6))
-	b.Gemma4Rope(full, local)
-	inputs := c.CountOr("hidden_size_per_layer_input", 0, 0, decoder.MaxWidth)
-	b.SetCount(".embedding_length_per_layer_input", inputs)
-	experts, ffn := 0, 0
-	if c.BoolOr("enable_moe_block", false) {
-		experts, ffn = c.Count("num_experts", 1, decoder.MaxExperts), c.Count(c.First("moe_intermediate_size", "expert_intermediate_size"), 1, decoder.MaxWidth)
-		b.SetCount(".expert_count", experts)
-		b.SetCount(".expert_used_count", c.Count("top_k_experts", 1, experts))
-		b.SetCount(".expert_feed_forward_length", ffn)
+	b.Gemma4Rope(g.Size, g.local)
+	g.inputs = c.CountOr("hidden_size_per_layer_input", 0, 0, decoder.MaxWidth)
+	b.SetCount(".embedding_length_per_layer_input", g.inputs)
+	if mixture {
+		g.experts, g.ffn = c.Count("num_experts", 1, decoder.MaxExperts), c.Count(c.First("moe_intermediate_size", "expert_intermediate_size"), 1, decoder.MaxWidth)
+		b.SetCount(".expert_count", g.experts)
+		b.SetCount(".expert_used_count", c.Count("top_k_experts", 1, g.experts))
+		b.SetCount(".expert_feed_forward_length", g.ffn)
 	}
-	prefix := b.TextPrefix(senses...)
-	b.Ends(prefix, s.Width, true, func() { b.Norm("output_norm.weight", prefix+"norm.weight", s.Width, 0) })
-	if inputs > 0 {
-		b.LayerInputs(prefix, s.Layers, s.Width, inputs)
+	return g
+}
+
+// gemma4Layers adds the tensors below a prefix, and those that more adds to each layer.
+func (b *builder) gemma4Layers(g gemma4Shape, prefix string, more func(to, from func(string) string)) {
+	b.Ends(prefix, g.Width, true, func() { b.Norm("output_norm.weight", prefix+"norm.weight", g.Width, 0) })
+	if g.inputs > 0 {
+		b.LayerInputs(prefix, g.Layers, g.Width, g.inputs)
 	}
 	i := 0
-	b.Layers(s.Layers, prefix+"layers.", func(to, from func(string) string) {
-		one := s
-		if one.FFN, one.KVHeads = inner[i], heads[i]; slides[i] {
-			one.Size = local
+	b.Layers(g.Layers, prefix+"layers.", func(to, from func(string) string) {
+		size := g.Size
+		if g.slides[i] {
+			size = g.local
 		}
-		i++
-		b.UnitLayer(folder.UnitShape{Width: one.Width, Heads: one.Heads, KVHeads: one.KVHeads, Size: one.Size, FFN: one.FFN}, inputs, to, from)
+		b.UnitLayer(folder.UnitShape{Width: g.Width, Heads: g.Heads, KVHeads: g.heads[i], Size: size, FFN: g.inner[i]}, g.inputs, to, from)
 		b.CopyIf(to("layer_output_scale.weight"), from("layer_scalar"), 1)
-		if experts > 0 {
-			b.Gemma4Experts(s.Width, experts, ffn, to, from)
+		if g.experts > 0 {
+			b.Gemma4Experts(g.Width, g.experts, g.ffn, to, from)
 		}
+		more(to, from)
+		i++
 	})
 }
 

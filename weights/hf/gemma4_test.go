@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,7 +37,9 @@ var carriedNames = map[string]string{
 	"altup_correct_scale.weight": "altup.correct_output_scale", "altup_router_norm.weight": "altup.router_norm.weight",
 	"altup_router.weight": "altup.modality_router.weight", "altup_predict_coef.weight": "altup.prediction_coefs.weight",
 	"altup_correct_coef.weight": "altup.correction_coefs.weight",
-	"laurel_l.weight":           "laurel.linear_left.weight", "laurel_r.weight": "laurel.linear_right.weight", "laurel_post_norm.weight": "laurel.post_laurel_norm.weight",
+	"self_cond_pre_norm.weight": "self_conditioning.pre_norm.weight", "self_cond_gate.weight": "self_conditioning.gate_proj.weight",
+	"self_cond_up.weight": "self_conditioning.up_proj.weight", "self_cond_down.weight": "self_conditioning.down_proj.weight",
+	"laurel_l.weight": "laurel.linear_left.weight", "laurel_r.weight": "laurel.linear_right.weight", "laurel_post_norm.weight": "laurel.post_laurel_norm.weight",
 }
 
 // carriedFolder writes a model of random weights as a folder of a class, and returns both.
@@ -64,6 +68,12 @@ func carried(t *testing.T, spec synthetic.Spec, class string, config map[string]
 		f.Tensors["model.vision_tower.x.weight"] = tensors[1]
 		f.Tensors["model.embed_audio.x.weight"] = tensors[1]
 	}
+	if strings.HasSuffix(class, "ForBlockDiffusion") {
+		root = "model.decoder."
+		for _, name := range []string{"vision_tower.x.weight", "embed_vision.x.weight", "language_model.layers.1.mlp.up_proj.weight"} { // images, and what the decoder has too
+			f.Tensors["model.encoder."+name] = tensors[1]
+		}
+	}
 	if spec.Arch != "llama4" {
 		f.Config["tie_word_embeddings"] = true
 	}
@@ -81,6 +91,8 @@ func carried(t *testing.T, spec synthetic.Spec, class string, config map[string]
 			to = "lm_head.weight"
 		case name == "rope_freqs.weight":
 			continue
+		case name == "enc_layer_output_scale.weight":
+			to = "model.encoder.language_model." + layer + "layer_scalar"
 		case strings.HasPrefix(name, "altup_proj"), strings.HasPrefix(name, "altup_unembd_proj"):
 			stem := map[bool]string{true: "altup_projections.", false: "altup_unembed_projections."}[name == "altup_proj.weight"]
 			for i := range 3 {
@@ -174,6 +186,8 @@ func carriedCases() []carriedCase {
 			"sliding_attention": map[string]any{"rope_type": "default", "rope_theta": 1000.0},
 		},
 	})
+	canvas := maps.Clone(four)
+	maps.Copy(canvas, map[string]any{"num_kv_shared_layers": nil, "hidden_size_per_layer_input": nil, "attention_k_eq_v": nil, "enable_moe_block": nil, "use_bidirectional_attention": "vision"})
 	share := func(sigmas float64) float64 { return 0.5 * (1 + math.Erf(sigmas/math.Sqrt2)) }
 	var sparsity []float64
 	for l := range 8 {
@@ -188,6 +202,7 @@ func carriedCases() []carriedCase {
 	return []carriedCase{
 		{"Gemma4ForConditionalGeneration", synthetic.Spec{Arch: "gemma4", Experts: 4, ExpertsPerToken: 2}, map[string]any{"text_config": four}},
 		{"Gemma4ForCausalLM", synthetic.Spec{Arch: "gemma4", Experts: 4, ExpertsPerToken: 2}, four},
+		{"DiffusionGemmaForBlockDiffusion", synthetic.Spec{Arch: "diffusion-gemma", Experts: 4, ExpertsPerToken: 2}, map[string]any{"text_config": canvas, "canvas_length": 24}},
 		{"Gemma3nForConditionalGeneration", synthetic.Spec{Arch: "gemma3n"}, map[string]any{"text_config": three}},
 		{"Gemma3nForCausalLM", synthetic.Spec{Arch: "gemma3n"}, three},
 		{"Llama4ForCausalLM", synthetic.Spec{Arch: "llama4", Layers: 4}, llama},
@@ -200,6 +215,10 @@ func TestCarried(t *testing.T) {
 	for _, c := range carriedCases() {
 		t.Run(c.class, func(t *testing.T) {
 			dir, want := carriedFolder(t, c.spec, c.class, c.config)
+			const passes = `{"max_denoising_steps": 8, "t_min": 0.25, "stability_threshold": 2, "sampler_config": {"entropy_bound": 3.0}}`
+			if err := os.WriteFile(filepath.Join(dir, folder.GenerationName), []byte(passes), 0o644); err != nil { // of DiffusionGemma
+				t.Fatal(err)
+			}
 			got := open(t, dir)
 			compareTensors(t, want, got)
 			for _, kv := range want.Metadata {
@@ -216,6 +235,12 @@ func TestCarried(t *testing.T) {
 				}
 				if !ok || a != b && !strings.HasSuffix(kv.Key, "activation_sparsity_scale") {
 					t.Errorf("key %s is %s, want %s", kv.Key, a, b)
+				}
+			}
+			if c.spec.Arch == "diffusion-gemma" {
+				coldest, _, _ := got.Float("diffusion.eb_t_min")
+				if stable, _, _ := got.Uint("diffusion.eb_stability_threshold"); coldest != 0.25 || stable != 2 {
+					t.Errorf("a temperature of %v, %d stable passes", coldest, stable)
 				}
 			}
 			if values, ok, _ := got.Floats("gemma3n.activation_sparsity_scale"); ok && (math.Abs(float64(values[0])-1.2) > 1e-5 || !math.IsInf(float64(values[2]), -1)) {
@@ -272,6 +297,12 @@ func TestCarriedRefused(t *testing.T) {
 		{"Gemma4ForCausalLM", "attention_bias", true, "attention_bias is not supported"},
 		{"Gemma4ForCausalLM", "num_kv_shared_layers", 2, "num_kv_shared_layers is 2; it must be an integer from 0 to 1"},
 		{"Gemma4ForCausalLM", "rope_parameters", map[string]any{"full_attention": map[string]any{"rope_type": "yarn"}}, `rope_type is "yarn"; it must be default or proportional`},
+		{"DiffusionGemmaForBlockDiffusion", "num_kv_shared_layers", 1, "num_kv_shared_layers is 1; it must be 0"},
+		{"DiffusionGemmaForBlockDiffusion", "per_layer_config", map[string]any{"1": map[string]any{"head_dim": 64}}, "per_layer_config is not supported; global_head_dim and num_global_key_value_heads say"},
+		{"DiffusionGemmaForBlockDiffusion", "use_bidirectional_attention", "all", `use_bidirectional_attention is "all"; it must be vision or missing`},
+		{"DiffusionGemmaForBlockDiffusion", "tie_word_embeddings", false, "tie_word_embeddings is false; the text and the canvas must have the same weights"},
+		{"DiffusionGemmaForBlockDiffusion", "canvas_length", 0, "canvas_length is 0; it must be an integer from 1 to 128"},
+		{"DiffusionGemmaForBlockDiffusion", "canvas_length", 12, "model.decoder.embed_tokens.weight: the tensor is missing"},
 		{"Gemma3nForCausalLM", "altup_num_inputs", 3, "altup_num_inputs 3 is not supported; it must be 4"},
 		{"Gemma3nForCausalLM", "activation_sparsity_pattern", []float64{0, 1}, "activation_sparsity_pattern has 1 for layer 1; it must be from 0 to 1"},
 		{"Gemma3nForCausalLM", "intermediate_size", []int{64, 0}, "intermediate_size has 0 for layer 1; it must be 1 to 1048576"},
@@ -281,6 +312,9 @@ func TestCarriedRefused(t *testing.T) {
 		t.Run(c.class+" "+c.key, func(t *testing.T) {
 			f := bare(t, c.class)
 			maps.Copy(f.Config, base)
+			if strings.HasPrefix(c.class, "Diffusion") {
+				maps.Copy(f.Config, map[string]any{"num_experts": 4, "top_k_experts": 2, "moe_intermediate_size": 64, "tie_word_embeddings": true})
+			}
 			if strings.HasPrefix(c.class, "Llama4") {
 				maps.Copy(f.Config, llama)
 			}

@@ -111,7 +111,7 @@ func (b *builder) family() (func(*builder), error) {
 	if !ok {
 		return nil, fmt.Errorf("hf: %s: class %.80q is not supported; the classes are %s", filepath.Join(b.Dir, folder.ConfigName), classes[0], strings.Join(Classes(), ", "))
 	}
-	if b.Config.Has("text_config") { // the text part of a model that reads images too
+	if b.Whole = b.Config; b.Config.Has("text_config") { // the text part of a model that reads images too
 		b.Config = b.Config.Sub("text_config")
 	}
 	return family, nil

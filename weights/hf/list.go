@@ -25,6 +25,7 @@ var families = []family{
 	{"command-r", "CohereForCausalLM", commandR},
 	{"deepseek", "", of("DeepseekForCausalLM")},
 	{"deepseek2", "", of("DeepseekV3ForCausalLM")},
+	{"diffusion-gemma", "DiffusionGemmaForBlockDiffusion DiffusionGemma4ModelForBlockDiffusion", diffusionGemma},
 	{"dots1", "", of("Dots1ForCausalLM")},
 	{"ernie4_5", "Ernie4_5ForCausalLM", ernie},
 	{"exaone", "ExaoneForCausalLM", exaone},

@@ -42,7 +42,8 @@ func OpenWeights(dir string) (*safetensors.File, error) {
 // keeps its own. It is for one goroutine.
 type Builder struct {
 	Dir     string
-	Config  *Config
+	Config  *Config // of the part for text, where there are others
+	Whole   *Config // config.json
 	Weights *safetensors.File
 
 	Arch     string

@@ -14,6 +14,7 @@ func Dry(base *gguf.File, arch string) *Builder {
 	b := New(arch)
 	b.Dry, b.Sources = true, &[]Source{}
 	b.Config = &Config{Path: arch + ": ", Values: map[string]json.RawMessage{}, Err: new(error), Dry: true}
+	b.Whole = b.Config
 	d := &dry{base: base, arch: arch, values: b.Config.Values}
 	if d.layers = d.count("block_count"); d.layers > maxDryLayers {
 		b.Config.Fail("block_count is %d; at most %d are supported", d.layers, maxDryLayers)
@@ -187,26 +188,8 @@ var specials = map[string]func(d *dry){
 		d.set(d.each("feed_forward_length"), "intermediate_size")
 		d.set(make([]int, d.layers), "activation_sparsity_pattern")
 	},
-	"gemma4": func(d *dry) {
-		d.gemma()
-		d.put("attention.key_length", "global_head_dim")
-		d.put("attention.key_length_swa", "head_dim")
-		d.set(d.count("expert_count") > 0, "enable_moe_block")
-		d.put("expert_used_count", "top_k_experts")
-		slides, heads := d.slides(), d.each("attention.head_count_kv")
-		for i, n := range heads {
-			if slides[i] {
-				d.set(n, "num_key_value_heads")
-			} else {
-				d.set(n, "num_global_key_value_heads")
-			}
-		}
-		d.set(true, "attention_k_eq_v")
-		if inner := d.each("feed_forward_length"); len(inner) > 0 {
-			d.set(slices.Min(inner), "intermediate_size")
-			d.set(slices.Min(inner) < slices.Max(inner), "use_double_wide_mlp")
-		}
-	},
+	"diffusion-gemma": (*dry).gemma4,
+	"gemma4":          (*dry).gemma4,
 	"mistral4": func(d *dry) {
 		d.set(map[string]int{"llama_4_scaling_beta": 1, "mscale": 1, "mscale_all_dim": 1}, "rope_parameters")
 	},
@@ -251,6 +234,28 @@ func (d *dry) gemma() {
 	d.set(kinds(d.slides(), "sliding_attention", "full_attention"), "layer_types")
 	d.set(d.count("attention.shared_kv_layers"), "num_kv_shared_layers")
 	d.set(d.count("embedding_length_per_layer_input"), "hidden_size_per_layer_input")
+}
+
+// gemma4 sets what Gemma 4 and DiffusionGemma have.
+func (d *dry) gemma4() {
+	d.gemma()
+	d.put("attention.key_length", "global_head_dim")
+	d.put("attention.key_length_swa", "head_dim")
+	d.set(d.count("expert_count") > 0, "enable_moe_block")
+	d.put("expert_used_count", "top_k_experts")
+	slides, heads := d.slides(), d.each("attention.head_count_kv")
+	for i, n := range heads {
+		if slides[i] {
+			d.set(n, "num_key_value_heads")
+		} else {
+			d.set(n, "num_global_key_value_heads")
+		}
+	}
+	d.set(true, "attention_k_eq_v")
+	if inner := d.each("feed_forward_length"); len(inner) > 0 {
+		d.set(slices.Min(inner), "intermediate_size")
+		d.set(slices.Min(inner) < slices.Max(inner), "use_double_wide_mlp")
+	}
 }
 
 // granite sets what Granite 4 has. Where all layers attend, its folders have a shared block alone.

@@ -150,9 +150,13 @@ func (c *Conversation) answer() (begun bool, err error) {
 		return false, err
 	}
 	d := c.Show.newDisplay(func() int { return g.Stats().Reasoning })
+	g.WatchCanvas(func(runs []grove.CanvasRun) {
+		bar.End()
+		err = errors.Join(err, d.watch(runs))
+	})
 	for t, e := range g.Parts() {
 		bar.End()
-		if err = e; err == nil {
+		if err = errors.Join(err, e); err == nil {
 			err = d.show(t)
 		}
 		if err != nil {

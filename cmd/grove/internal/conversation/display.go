@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"grove"
+	"grove/cmd/grove/internal/canvas"
 	"grove/cmd/grove/internal/markdown"
 	"grove/cmd/grove/internal/terminal"
 	"grove/text/answer"
@@ -16,6 +17,7 @@ import (
 type Show struct {
 	Plain        bool // at a terminal, Markdown is shown as it is written
 	HideThinking bool // thoughts are left out; at a terminal, a line counts their tokens
+	NoCanvas     bool // at a terminal, the canvas of a diffusion model is not shown while it fills
 }
 
 // display shows an answer as it arrives. It is for one goroutine.
@@ -28,6 +30,7 @@ type display struct {
 
 	answer   text
 	thoughts text
+	canvas   *canvas.View
 	thinking bool       // the last part was a thought
 	counted  func() int // tokens of thoughts so far
 	begun    bool       // something was shown
@@ -37,13 +40,14 @@ type display struct {
 
 // text takes a text in pieces.
 type text interface {
+	canvas.Text
 	Text(piece string) error
 	End() error
 }
 
 // newDisplay returns the display of an answer.
 func (s Show) newDisplay(counted func() int) *display {
-	d := &display{Show: s, out: terminal.Stdout, notes: os.Stderr, styled: terminal.Styled(), counted: counted}
+	d := &display{Show: s, out: terminal.Stdout, notes: os.Stderr, styled: terminal.Styled(), counted: counted, canvas: canvas.New(s.NoCanvas)}
 	d.person, _ = terminal.Columns()
 	d.answer = terminal.NewWrapper(terminal.Stdout)
 	if d.styled && !s.Plain {
@@ -70,6 +74,9 @@ func (d dimmed) Write(b []byte) (int, error) {
 
 // show shows what a token brings.
 func (d *display) show(t grove.TokenParts) (err error) {
+	if err = d.canvas.Clear(); err != nil {
+		return err
+	}
 	if !d.person && !d.HideThinking {
 		_, err = io.WriteString(d.out, t.Text)
 	}
@@ -85,6 +92,17 @@ func (d *display) show(t grove.TokenParts) (err error) {
 		}
 	}
 	return err
+}
+
+// watch shows a canvas behind what is under way.
+func (d *display) watch(runs []grove.CanvasRun) error {
+	switch {
+	case !d.thinking:
+		return d.canvas.Show(d.answer, runs)
+	case d.HideThinking:
+		return nil
+	}
+	return d.canvas.Show(d.thoughts, runs)
 }
 
 // part shows a piece of a thought or of the answer.
@@ -157,6 +175,9 @@ func (d *display) count(before, after string) {
 
 // end ends the answer and its line.
 func (d *display) end() error {
+	if err := d.canvas.Clear(); err != nil {
+		return err
+	}
 	switch {
 	case !d.person:
 		_, err := io.WriteString(d.out, "\n")

@@ -162,6 +162,7 @@ type Request struct {
 	Draft
 	Adapters
 	Diffusion
+	NoCanvas bool `name:"no-canvas" var:"GROVE_NO_CANVAS" help:"Of a diffusion model: do not show at a terminal how the canvas fills. Nor do TERM=dumb and NO_COLOR."`
 }
 
 // Options returns how the model is opened, for one text at a time.

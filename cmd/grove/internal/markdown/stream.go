@@ -66,6 +66,24 @@ func (w *Writer) Text(text string) error {
 	return w.flush(&b)
 }
 
+// Ahead returns how a text that may follow looks before it is rendered. In a line of code it begins on the next row.
+func (w *Writer) Ahead(text string) terminal.Ahead {
+	if w.draft != nil {
+		return w.draft.Ahead(text)
+	}
+	a := terminal.NewDraft(w.columns).Ahead(text)
+	if w.line != "" {
+		a.Text, a.Column = "\n"+a.Text, terminal.ColumnsOf(w.line)
+	}
+	return a
+}
+
+// columns returns the present columns of a line of a draft.
+func (w *Writer) columns() int {
+	columns, _ := w.size()
+	return max(1, columns-1) // terminals do not agree about what happens at the last column
+}
+
 // End writes what is left, and the end of the line.
 func (w *Writer) End() error {
 	var b strings.Builder
@@ -115,10 +133,7 @@ func (w *Writer) add(b *strings.Builder, piece string) {
 // begin begins a block.
 func (w *Writer) begin(columns int) {
 	w.block, w.list, w.fence, w.blanks, w.fixed, w.width = "", false, "", false, false, columns
-	w.draft = terminal.NewDraft(func() int {
-		columns, _ := w.size()
-		return max(1, columns-1) // terminals do not agree about what happens at the last column
-	})
+	w.draft = terminal.NewDraft(w.columns)
 }
 
 // end ends a line.

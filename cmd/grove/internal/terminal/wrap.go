@@ -3,6 +3,7 @@ package terminal
 import (
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -85,6 +86,44 @@ func (w *Wrapper) Wrap(text string) string {
 	return b.String()
 }
 
+// Ahead is how a text that may follow looks at a terminal, where it can be erased again: no line of it is longer than the terminal's.
+type Ahead struct {
+	Text   string
+	Column int // at which it begins
+	Above  int // rows above that must stay on the screen
+}
+
+// Ahead returns how a text that may follow looks, with the last word that is not written yet. The wrapper stays as it is. Where the terminal's size is not known it is nothing.
+func (w *Wrapper) Ahead(text string) Ahead {
+	_, columns := w.size()
+	if columns <= 0 {
+		return Ahead{}
+	}
+	next, above := *w, 0
+	if next.word, next.exact = slices.Clone(w.word), true; w.exact {
+		above = w.rows
+	}
+	var b strings.Builder
+	b.WriteString(next.Wrap(text))
+	next.put(&b, next.rest, columns)
+	next.flush(&b, columns)
+	return Ahead{b.String(), w.column, above}
+}
+
+// Block stands for something of one column that is not known yet. A line can break on both sides of it.
+const Block = '░'
+
+// ColumnsOf returns the columns of a line that was written from the first column on.
+func ColumnsOf(line string) (n int) {
+	for part := range strings.SplitAfterSeq(line, "\t") {
+		text, tab := strings.CutSuffix(part, "\t")
+		if n += Width(harmless.Text(text)); tab {
+			n += tabStop - n%tabStop
+		}
+	}
+	return n
+}
+
 // put adds a character.
 func (w *Wrapper) put(b *strings.Builder, cluster string, columns int) {
 	switch cluster {
@@ -103,7 +142,7 @@ func (w *Wrapper) put(b *strings.Builder, cluster string, columns int) {
 	}
 	cluster = harmless.Text(cluster)
 	n := Width(cluster)
-	if n == 2 && !isEmoji(cluster) { // East Asian text: a line can break on both sides
+	if n == 2 && !isEmoji(cluster) || cluster == string(Block) { // East Asian text: a line can break on both sides
 		w.flush(b, columns)
 		w.word, w.wide = append(w.word, cluster...), n
 		w.flush(b, columns)

@@ -1,4 +1,5 @@
-package engine
+// Package board runs the passes of canvases as jobs of an engine's steps.
+package board
 
 import (
 	"context"
@@ -8,50 +9,59 @@ import (
 
 	"grove/compute/output"
 	"grove/diffuse"
+	"grove/engine"
 	"grove/engine/step"
 	"grove/forest"
 	"grove/text/token"
 )
 
-// Board runs the passes of a canvas of masked diffusion, as a text of its own: it is a [diffuse.Board]. Its passes share steps with all other work. Rows live for a
+// Board runs the passes of a canvas of masked diffusion, as a text of its own: it is a [diffuse.TextBoard]. Its passes share steps with all other work. Rows live for a
 // pass alone but for those that are kept. Close gives its place back. It is for one goroutine.
 type Board struct {
-	e        *Engine
+	steps    *step.Maker
 	trunk    step.Trunk
 	branches [][]diffuse.Row
 	keep     int
 	tokens   int             // that the text may have
-	named    bool            // what is kept serves other texts
+	named    bool            // what is kept of blocks serves other texts
 	first    []int           // by branch: of its rows in the pass
 	results  []output.Result // of the last pass
 	store    output.Arena
-	kept     []int // places of the rows that are kept, by index
-	read     boardText
+	kept     []place // of the rows that are kept, by index
+	read     text
+	saved    saved
 }
 
-// OpenBoard opens the board of a canvas behind a prompt of so many tokens, by settings that were checked. Errors: a model that is none of masked diffusion, [ErrContext] with
-// both numbers, [ErrBusy].
-func (e *Engine) OpenBoard(s *diffuse.Settings, prompt int, t Terms) (*Board, error) {
-	info, tokens := e.steps.Model.Info(), prompt+s.Places(prompt)
+// place is a token at a place of the text.
+type place struct {
+	at int
+	id token.ID
+}
+
+// Open opens the board of a canvas behind a prompt of so many tokens, by settings that were checked. Errors: a model that is none of masked diffusion, [engine.ErrContext] with
+// both numbers, [engine.ErrBusy].
+func Open(e *engine.Engine, s *diffuse.Settings, prompt int, t engine.Terms) (*Board, error) {
+	steps, tokens := e.Steps(), prompt+s.Places(prompt)
+	info := steps.Model.Info()
 	if err := e.Closed(); err != nil {
 		return nil, err
 	}
 	switch {
-	case t.Priority < MinPriority || t.Priority > MaxPriority:
-		return nil, fmt.Errorf("engine: priority is %d; it must be from %d to %d", t.Priority, MinPriority, MaxPriority)
+	case t.Priority < engine.MinPriority || t.Priority > engine.MaxPriority:
+		return nil, fmt.Errorf("engine: priority is %d; it must be from %d to %d", t.Priority, engine.MinPriority, engine.MaxPriority)
 	case info.Diffusion == nil:
 		return nil, fmt.Errorf("engine: %s is no diffusion model", info.Arch)
 	case tokens > e.Context():
-		return nil, fmt.Errorf("engine: a prompt and a canvas of %d tokens: %w of %d tokens", tokens, ErrContext, e.Context())
+		return nil, fmt.Errorf("engine: a prompt and a canvas of %d tokens: %w of %d tokens", tokens, engine.ErrContext, e.Context())
 	}
-	b := &Board{e: e, tokens: tokens, named: s.Native > 0 && forest.SlotsPerPage%s.Block == 0 && !t.Private}
-	if err := e.steps.Open(&b.trunk, e.steps.MaxOpen); err != nil {
+	b := &Board{steps: steps, tokens: tokens, named: s.Lasts() && !t.Private}
+	if err := steps.Open(&b.trunk, steps.MaxOpen); err != nil {
 		return nil, err
 	}
 	b.trunk.Pinned, b.trunk.Terms = true, t
 	switch {
 	case b.named:
-		b.trunk.Terms.Salt = fmt.Sprintf("%s %d %s", e.secret, s.Block, t.Salt) // keys of rows that saw their block serve no text whose rows see the rows before alone
+		b.trunk.Terms.Block = s.Block
 	case info.Diffusion.Renoise == nil || t.Private:
 		b.trunk.Terms.Salt = rand.Text() // keys of rows that saw later rows serve no other text
 	}
@@ -67,7 +77,7 @@ func (b *Board) Pass(ctx context.Context, branches [][]diffuse.Row, keep int) er
 	for _, rows := range branches {
 		n += len(rows)
 	}
-	if most := b.e.steps.Chunk; n > most {
+	if most := b.steps.Chunk; n > most {
 		return fmt.Errorf("engine: a pass of %d rows: a step has %d at most", n, most)
 	}
 	b.branches, b.keep = branches, keep
@@ -79,9 +89,11 @@ func (b *Board) Reuse(ctx context.Context, ids []token.ID) (kept int, err error)
 	if !b.named {
 		return 0, nil
 	}
-	err = b.trunk.Do(ctx, &reuse{b, ids, &kept})
-	for place := range kept {
-		b.kept = append(b.kept, place)
+	if kept, err = b.restore(ctx, ids); err == nil && kept == 0 {
+		err = b.trunk.Do(ctx, &reuse{b, ids, &kept})
+	}
+	for at, id := range ids[:kept] {
+		b.kept = append(b.kept, place{at, id})
 	}
 	b.read.reused += kept
 	return kept, err
@@ -96,7 +108,7 @@ type reuse struct {
 
 // Need implements [step.Job].
 func (j *reuse) Need() (n step.Need, err error) {
-	*j.kept, err = j.b.e.steps.Cache.Reuse(j.b.trunk.Seq, j.ids)
+	*j.kept, err = j.b.steps.Cache.Reuse(j.b.trunk.Seq, j.ids)
 	return n, err
 }
 
@@ -111,20 +123,20 @@ func (b *Board) Logits(branch, i int) []float32 { return b.results[b.first[branc
 
 // Drop implements [diffuse.Board].
 func (b *Board) Drop(gone func(place int) bool) error {
-	b.e.steps.Lock()
-	defer b.e.steps.Unlock()
+	b.steps.Lock()
+	defer b.steps.Unlock()
 	if b.trunk.Seq < 0 {
 		return nil
 	}
 	var stay []int32 // indices of the trunk
 	places := b.kept[:0]
-	for at, place := range b.kept {
-		if !gone(place) {
-			stay, places = append(stay, int32(at)), append(places, place)
+	for i, p := range b.kept {
+		if !gone(p.at) {
+			stay, places = append(stay, int32(i)), append(places, p)
 		}
 	}
 	b.kept = places
-	return b.e.steps.Cache.Retain(b.trunk.Seq, stay)
+	return b.steps.Cache.Retain(b.trunk.Seq, stay)
 }
 
 // Need implements [step.Job].
@@ -175,15 +187,15 @@ func (b *Board) Take(st *step.Step) (done bool, err error) {
 	for i := range n {
 		b.results = append(b.results, b.store.Keep(st.Result(i)))
 	}
-	cache := b.e.steps.Cache
+	cache := b.steps.Cache
 	if b.keep > 0 {
 		err = cache.Commit(b.trunk.Seq, st.Placed(b.keep-1).Node)
 		for _, r := range b.branches[0][:b.keep] {
-			b.kept = append(b.kept, r.Place)
+			b.kept = append(b.kept, place{r.Place, r.ID})
 		}
 	}
 	return true, errors.Join(err, cache.Drop(b.trunk.Seq, forest.Trunk))
 }
 
 // Rows implements [diffuse.Board].
-func (b *Board) Rows() int { return b.e.steps.Chunk }
+func (b *Board) Rows() int { return b.steps.Chunk }
