@@ -12,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"grove"
+	"grove/cmd/grove/internal/analysis"
 	"grove/cmd/grove/internal/arguments"
 	"grove/cmd/grove/internal/benchmarks"
 	"grove/cmd/grove/internal/exit"
@@ -49,6 +50,7 @@ type commands struct {
 	States     training.States    `cmd:"" help:"Write the states that a model computes of texts."`
 	Rerank     rerankCommand      `cmd:"" help:"Rank documents by a query."`
 	Embed      embedCommand       `cmd:"" help:"Turn a text into a vector (an embedding)."`
+	Scan       analysis.Scan      `cmd:"" help:"Look for texts that a model has learnt by heart."`
 	Perplexity perplexityCommand  `cmd:"" help:"Measure how well a model predicts a text, and how far it is from a base model."`
 	Datastore  datastoreCommand   `cmd:"" help:"Make a file of texts to draft from."`
 	HMM        hmmCommand         `cmd:"" name:"hmm" help:"Distil a hidden Markov model of a model's texts, with which constraints look ahead."`

@@ -36,6 +36,7 @@ type serveCommand struct {
 	flags.Context
 	flags.Threads
 	flags.Cache
+	flags.Parallel
 	flags.Repack
 	flags.Draft
 	flags.Adapters
@@ -50,7 +51,6 @@ type serveCommand struct {
 	Model       []string      `short:"m" sep:"none" placeholder:"[NAME=]MODEL" var:"GROVE_MODEL" help:"A model to serve, as other commands take it, and its name in requests; may be given several times. Without it, the model inside this program."`
 	Template    []string      `name:"chat-template" sep:"none" placeholder:"[NAME=]TEMPLATE" var:"GROVE_CHAT_TEMPLATE" help:"Chat template of the model that is served as NAME, or of all models; may be given several times. TEMPLATE is as for grove chat. Without it, each model's own."`
 	AnyModel    bool          `var:"GROVE_ANY_MODEL" help:"Answer requests for unknown models with the first model. Without it, they get 404."`
-	Parallel    flags.Count   `placeholder:"N" default:"4" var:"GROVE_PARALLEL" help:"Texts of a model that are computed at a time. Default: ${default}."`
 	MemoryLimit flags.Bytes   `placeholder:"BYTES" var:"GROVE_MEMORY_LIMIT" help:"Memory for weights, caches and requests, such as 6GiB; without it, the memory of the machine."`
 	Queue       flags.Count   `placeholder:"N" default:"256" var:"GROVE_QUEUE" help:"Requests to a model that may queue; further ones get 429. Default: ${default}."`
 	LoraDir     string        `name:"lora-dir" placeholder:"DIR" var:"GROVE_LORA_DIR" help:"Let clients open and close adapters, those of DIR. Without it, they may not."`
@@ -95,7 +95,7 @@ func (c *serveCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	for name, n := range map[string]flags.Count{"--parallel": c.Parallel, "--max-connections": c.MaxConnections} {
+	for name, n := range map[string]flags.Count{"--parallel": c.Parallel.N, "--max-connections": c.MaxConnections} {
 		if n == 0 {
 			return &grove.OptionError{Err: errors.New("grove: " + name + ": 0; it must be 1 or more")}
 		}
@@ -326,7 +326,7 @@ func (c *serveCommand) open(n namedModel, memory uint64) (*grove.Model, error) {
 	}
 	o := grove.Options{
 		Adapters: adapters,
-		Context:  int(c.Context.N), CacheType: string(c.Cache.Type), Threads: int(c.Threads.N), Parallel: int(c.Parallel),
+		Context:  int(c.Context.N), CacheType: string(c.Cache.Type), Threads: int(c.Threads.N), Parallel: int(c.Parallel.N),
 		Queue: c.queue(), NoRepack: c.Repack.Off, Memory: memory, ChatTemplate: n.template,
 		Reasoning: grove.Reasoning(c.Reasoning.How), Forget: c.Forget, SkipAdapters: c.SkipAdapters, Log: c.logger(os.Stderr),
 	}
