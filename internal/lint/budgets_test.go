@@ -38,6 +38,7 @@ var budgets = []budget{
 	{"server", "server server/catalog server/driver server/openai server/llamacpp server/page server/serving", 6300, 0},
 	{"other APIs", "server/ollama server/anthropic server/rerank", 1900, 0},
 	{"states of texts", "distill/states", 1000, 0},
+	{"examples", "examples/...", 2000, 0},
 	{"scans of models", "scan cmd/grove/internal/analysis", 1000, 0},
 	{"commands", "cmd/grove cmd/grove/internal/arguments cmd/grove/internal/exit cmd/grove/internal/flags cmd/grove/internal/harmless cmd/grove/internal/summary cmd/grove/internal/training", 5500, 0},
 	{"far models", "remote server/far", 2500, 0},
