@@ -40,7 +40,7 @@ var budgets = []budget{
 	{"states of texts", "distill/states", 1000, 0},
 	{"examples", "examples/...", 2000, 0},
 	{"scans of models", "scan cmd/grove/internal/analysis", 1000, 0},
-	{"commands", "cmd/grove cmd/grove/internal/arguments cmd/grove/internal/exit cmd/grove/internal/flags cmd/grove/internal/harmless cmd/grove/internal/summary cmd/grove/internal/training", 5500, 0},
+	{"commands", "cmd/grove cmd/grove/internal/arguments cmd/grove/internal/exit cmd/grove/internal/flags cmd/grove/internal/harmless cmd/grove/internal/served cmd/grove/internal/summary cmd/grove/internal/training", 5500, 0},
 	{"far models", "remote server/far", 2500, 0},
 	{"completion", "cmd/grove/internal/completion", 1000, 0},
 	{"terminal", "cmd/grove/internal/terminal cmd/grove/internal/conversation", 2000, 0},

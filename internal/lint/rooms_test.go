@@ -10,7 +10,7 @@ import (
 // package. A suite of tests stands above what it tests.
 var rooms = []string{
 	"cmd/grove examples/*",
-	"cmd/grove/internal/analysis cmd/grove/internal/arguments cmd/grove/internal/benchmarks cmd/grove/internal/conversation cmd/grove/internal/headfile cmd/grove/internal/training",
+	"cmd/grove/internal/analysis cmd/grove/internal/arguments cmd/grove/internal/benchmarks cmd/grove/internal/conversation cmd/grove/internal/headfile cmd/grove/internal/served cmd/grove/internal/training",
 	"cmd/grove/internal/completion cmd/grove/internal/flags cmd/grove/internal/markdown cmd/grove/internal/summary",
 	"cmd/grove/internal/terminal",
 	"cmd/grove/internal/exit",
