@@ -17,6 +17,7 @@ import (
 	"grove/cmd/grove/internal/benchmarks"
 	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/flags"
+	"grove/cmd/grove/internal/served"
 	"grove/cmd/grove/internal/terminal"
 	"grove/cmd/grove/internal/training"
 )
@@ -39,6 +40,7 @@ type commands struct {
 	Run        runCommand         `cmd:"" help:"Continue a text."`
 	Chat       chatCommand        `cmd:"" help:"Hold a conversation with a model."`
 	Serve      serveCommand       `cmd:"" help:"Serve models over HTTP, with OpenAI's API."`
+	Batch      served.Batch       `cmd:"" help:"Answer a file of requests, in OpenAI's batch format."`
 	Health     healthCommand      `cmd:"" help:"Ask a server whether it takes requests."`
 	Inspect    inspectCommand     `cmd:"" help:"Show what a model file holds: metadata and tensors."`
 	Tokenize   tokenizeCommand    `cmd:"" help:"Turn text on standard input into token ids, or back."`

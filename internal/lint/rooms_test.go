@@ -24,6 +24,7 @@ var rooms = []string{
 	"server/wire",
 	"bench",
 	"bench/canvas bench/patterns bench/predict bench/serving bench/units",
+	"batch",
 	"distill distill/states scan",
 	"weights/pull",
 	"weights/pull/hub weights/pull/registry",
