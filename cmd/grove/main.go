@@ -12,10 +12,12 @@ import (
 	"github.com/alecthomas/kong"
 
 	"grove"
+	"grove/cmd/grove/internal/analysis"
 	"grove/cmd/grove/internal/arguments"
 	"grove/cmd/grove/internal/benchmarks"
 	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/flags"
+	"grove/cmd/grove/internal/served"
 	"grove/cmd/grove/internal/terminal"
 	"grove/cmd/grove/internal/training"
 )
@@ -38,6 +40,7 @@ type commands struct {
 	Run        runCommand         `cmd:"" help:"Continue a text."`
 	Chat       chatCommand        `cmd:"" help:"Hold a conversation with a model."`
 	Serve      serveCommand       `cmd:"" help:"Serve models over HTTP, with OpenAI's API."`
+	Batch      served.Batch       `cmd:"" help:"Answer a file of requests, in OpenAI's batch format."`
 	Health     healthCommand      `cmd:"" help:"Ask a server whether it takes requests."`
 	Inspect    inspectCommand     `cmd:"" help:"Show what a model file holds: metadata and tensors."`
 	Tokenize   tokenizeCommand    `cmd:"" help:"Turn text on standard input into token ids, or back."`
@@ -49,6 +52,7 @@ type commands struct {
 	States     training.States    `cmd:"" help:"Write the states that a model computes of texts."`
 	Rerank     rerankCommand      `cmd:"" help:"Rank documents by a query."`
 	Embed      embedCommand       `cmd:"" help:"Turn a text into a vector (an embedding)."`
+	Scan       analysis.Scan      `cmd:"" help:"Look for texts that a model has learnt by heart."`
 	Perplexity perplexityCommand  `cmd:"" help:"Measure how well a model predicts a text, and how far it is from a base model."`
 	Datastore  datastoreCommand   `cmd:"" help:"Make a file of texts to draft from."`
 	HMM        hmmCommand         `cmd:"" name:"hmm" help:"Distil a hidden Markov model of a model's texts, with which constraints look ahead."`

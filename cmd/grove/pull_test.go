@@ -14,6 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"grove/cmd/grove/internal/served"
 	"grove/gopher"
 )
 
@@ -74,7 +75,7 @@ func TestServedName(t *testing.T) {
 		{dir, dir, filepath.Base(dir)},
 		{"gopher-nano", "gopher-nano", "gopher-nano"},
 	} {
-		if got := servedName(c.given, c.path); got != c.want {
+		if got := served.Name(c.given, c.path); got != c.want {
 			t.Errorf("%s at %s is served as %q, want %q", c.given, c.path, got, c.want)
 		}
 	}

@@ -241,7 +241,7 @@ func checkFloats(m *module) (bad []string) {
 // checkExits lets only commands end the process.
 func checkExits(m *module) (bad []string) {
 	for _, s := range m.code() {
-		if !strings.HasPrefix(s.dir, "cmd/") {
+		if !strings.HasPrefix(s.dir, "cmd/") && !strings.HasPrefix(s.dir, "examples/") {
 			const why = "only a command ends the process"
 			bad = append(bad, m.uses(s, "os", []string{"Exit"}, why)...)
 			bad = append(bad, m.uses(s, "log", []string{"Fatal", "Fatalf", "Fatalln"}, why)...)

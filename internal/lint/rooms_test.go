@@ -9,8 +9,8 @@ import (
 // lines (rooms of one line, a room/* among them, do not import each other). "." is the root
 // package. A suite of tests stands above what it tests.
 var rooms = []string{
-	"cmd/grove",
-	"cmd/grove/internal/arguments cmd/grove/internal/benchmarks cmd/grove/internal/conversation cmd/grove/internal/headfile cmd/grove/internal/training",
+	"cmd/grove examples/*",
+	"cmd/grove/internal/analysis cmd/grove/internal/arguments cmd/grove/internal/benchmarks cmd/grove/internal/conversation cmd/grove/internal/headfile cmd/grove/internal/served cmd/grove/internal/training",
 	"cmd/grove/internal/canvas cmd/grove/internal/completion cmd/grove/internal/flags cmd/grove/internal/markdown cmd/grove/internal/summary",
 	"cmd/grove/internal/terminal",
 	"cmd/grove/internal/exit",
@@ -24,7 +24,8 @@ var rooms = []string{
 	"server/wire",
 	"bench",
 	"bench/canvas bench/capacity bench/patterns bench/predict bench/serving bench/units",
-	"distill distill/states",
+	"batch",
+	"distill distill/states scan",
 	"weights/pull",
 	"weights/pull/hub weights/pull/registry",
 	"weights/pull/transfer weights/find",

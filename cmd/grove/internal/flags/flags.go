@@ -39,6 +39,11 @@ func (t Threads) AfterApply() error {
 	return nil
 }
 
+// Parallel is --parallel. The variable parallel is its default.
+type Parallel struct {
+	N Count `name:"parallel" placeholder:"N" default:"${parallel=4}" var:"GROVE_PARALLEL" help:"Texts of a model that are computed at a time. Default: ${default}."`
+}
+
 // Context is -c. The variable context is the meaning of 0.
 type Context struct {
 	N Count `name:"context" short:"c" placeholder:"N" var:"GROVE_CONTEXT" help:"Tokens of a text, prompt included; 0: ${context=the model's own, 4096 at most}."`

@@ -1,0 +1,156 @@
+package batch
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+)
+
+// busy refuses so many requests for now.
+type busy struct {
+	mu          sync.Mutex
+	left, asked int
+}
+
+// ServeHTTP implements [http.Handler].
+func (b *busy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.asked++; b.left > 0 {
+		b.left--
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprint(w, `{"error":{"code":"memory_full"}}`)
+		return
+	}
+	fmt.Fprint(w, `{}`)
+}
+
+// TestBusy: a request that a server cannot take now is sent again, and fails in the end.
+func TestBusy(t *testing.T) {
+	for _, c := range []struct {
+		refusals, asked int
+		code            string
+	}{{0, 1, ""}, {3, 4, ""}, {11, 12, ""}, {12, 12, "memory_full"}} {
+		synctest.Test(t, func(t *testing.T) {
+			h := &busy{left: c.refusals}
+			r, err := answer(t.Context(), h, &request{url: "/v1/completions"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if code, _ := r.fails(); code != c.code || h.asked != c.asked {
+				t.Errorf("%d refusals: asked %d times, %q", c.refusals, h.asked, code)
+			}
+		})
+	}
+}
+
+// TestSettle: what differs between two runs is taken out, and nothing else.
+func TestSettle(t *testing.T) {
+	for _, c := range []struct{ body, want string }{
+		{`{"id":"chatcmpl-abcdefghijk-123","created":1795540570,"x":"see abcdefghijk-123","timings":{"a":1}}`, `{"id":"chatcmpl-NAME","created":0,"x":"see NAME"}`},
+		{`{"id":"a","created_at":null,"completed_at":5}`, `{"id":"a","created_at":null,"completed_at":0}`},
+		{`{"usage":{"prompt_tokens":3,"prompt_tokens_details":{"cached_tokens":2},"other":null}}`, `{"usage":{"prompt_tokens":3,"prompt_tokens_details":{"cached_tokens":0},"other":null}}`},
+		{`{"data":[{"created":5,"timings":1}],"usage":null,"id":7}`, `{"data":[{"created":5,"timings":1}],"usage":null,"id":7}`},
+		{` { "a" : 1.50 } `, `{"a":1.50}`},
+		{`[]`, "the answer is no JSON object"},
+		{``, "the answer is no JSON object"},
+		{`{"a":1`, "EOF"},
+	} {
+		got, err := settle([]byte(c.body), "NAME")
+		if err != nil {
+			got = []byte(err.Error())
+		}
+		if string(got) != c.want {
+			t.Errorf("%s\ngives %s\nwant  %s", c.body, got, c.want)
+		}
+	}
+}
+
+// TestFull: where an output takes no more, the batch ends with the reason, what is there stays, and another run goes on.
+func TestFull(t *testing.T) {
+	dir := t.TempDir()
+	o := Options{In: filepath.Join(dir, "in"), Out: filepath.Join(dir, "out"), Flight: 3}
+	var lines strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&lines, `{"custom_id":"%d","method":"POST","url":"/v1/embeddings","body":{}}`+"\n", i)
+	}
+	if err := os.WriteFile(o.In, []byte(lines.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	b, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := b.out.file
+	b.o.Progress = func(done, _ int) {
+		if done == 7 {
+			b.out.mu.Lock()
+			b.out.file, err = os.Open(o.Out) // which takes no writes
+			b.out.mu.Unlock()
+		}
+	}
+	if err := b.Run(t.Context(), &busy{}, "m"); err == nil || !strings.Contains(err.Error(), "all lines before are kept: run the same command again once it can be written") {
+		t.Error(err)
+	}
+	_ = b.Close() // it cannot sync
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if b, err = Open(o); err != nil {
+		t.Fatal(err)
+	}
+	if n := b.Report().Before; n < 7 || n > 7+3 {
+		t.Errorf("%d lines were kept", n)
+	}
+	if err := b.Run(t.Context(), &busy{}, "m"); err != nil || b.Report().Answered != 20 {
+		t.Errorf("%v, %+v", err, b.Report())
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// FuzzLine: any line is a request or a fault; the body of a request is an object as before, but for the seed.
+func FuzzLine(f *testing.F) {
+	f.Add([]byte(`{"custom_id":"a","method":"POST","url":"/v1/completions","body":{"prompt":"x"}}`))
+	f.Add([]byte(`{"custom_id":"a","method":"POST","url":"/v1/responses","body": { } }`))
+	f.Add([]byte(`{"custom_id":"a","method":"POST","url":"/v1/embeddings","body":{"stream":true}}`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		q, bad := parse(line)
+		if q == nil {
+			t.Fatal("no request, not even one with a name")
+		}
+		if bad != nil {
+			return
+		}
+		var body map[string]json.RawMessage
+		if err := json.Unmarshal(q.body, &body); err != nil {
+			t.Fatalf("%s: %v", q.body, err)
+		}
+		if q.id == "" || len(q.id) > maxID || !strings.HasPrefix(q.url, "/v1/") {
+			t.Errorf("%+v", q)
+		}
+	})
+}
+
+// FuzzSettle: an answer that is settled is an object, and settling it again changes nothing.
+func FuzzSettle(f *testing.F) {
+	f.Add([]byte(`{"id":"chatcmpl-abcdefghijk-123","created":1,"usage":{"x":{"cached_tokens":1}}}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		one, err := settle(body, "012345678901234567890123")
+		if err != nil {
+			return
+		}
+		two, err := settle(one, "012345678901234567890123")
+		if err != nil || !json.Valid(one) || !bytes.Equal(one, two) {
+			t.Errorf("%s\n%s\n%s, %v", body, one, two, err)
+		}
+	})
+}
