@@ -39,6 +39,7 @@ var rooms = []string{
 	"engine/drafting",
 	"engine/learned",
 	"engine/timing",
+	"engine/texts",
 	"engine/step",
 	"engine/memory engine/plan engine/queue engine/reading",
 	"adapters",
