@@ -19,6 +19,7 @@ type Samples struct {
 	errs      []error
 	forks     []*engine.Sequence
 	enders    func() func(engine.SampledToken) bool
+	watch     *Watch
 }
 
 // Sample is one of several answers on their way: a sequence with a sample index, and the tokens that it has drawn.
@@ -38,7 +39,7 @@ type Sample struct {
 // sequence becomes the first of them. It makes fewer where fewer slots are free, one at least: a search waits for no
 // slot, so that searches cannot wait for each other.
 func Fork(ctx context.Context, p *Problem, from, to int) (*Samples, error) {
-	ss := &Samples{MaxTokens: p.MaxTokens, ctx: ctx, enders: p.Ender}
+	ss := &Samples{MaxTokens: p.MaxTokens, ctx: ctx, enders: p.Ender, watch: p.Watch}
 	p.First.SetSampleIndex(p.Index + from)
 	for i := from; i < to; i++ {
 		s := p.First
@@ -50,10 +51,12 @@ func Fork(ctx context.Context, p *Problem, from, to int) (*Samples, error) {
 				return nil, errors.Join(err, ss.Close())
 			}
 			ss.forks = append(ss.forks, s)
+			ss.watch.Branched()
 		}
 		ss.All = append(ss.All, Sample{Seq: s, Index: p.Index + i, ends: p.Ender()})
 	}
 	ss.errs = make([]error, len(ss.All))
+	ss.watch.Running(len(ss.All))
 	return ss, nil
 }
 
@@ -112,13 +115,16 @@ func (ss *Samples) Step() (drew bool, errs []error) {
 	done := make(chan struct{})
 	running := 0
 	for i := range ss.All {
-		if one := &ss.All[i]; !one.Ended && !one.Full && !one.Waits {
+		if one := &ss.All[i]; one.GoesOn() && !one.Waits {
 			running++
 			go func() {
 				ss.errs[i] = one.draw(ss.ctx, ss)
 				done <- struct{}{}
 			}()
 		}
+	}
+	if running > 0 {
+		ss.watch.Running(running)
 	}
 	for range running {
 		<-done
@@ -133,17 +139,48 @@ func (ss *Samples) Step() (drew bool, errs []error) {
 func (ss *Samples) Follow(ctx context.Context, i int, id token.ID) error {
 	one := &ss.All[i]
 	d, err := one.Seq.Describe(ctx, id)
-	if err != nil {
-		return err
+	if err == nil {
+		err = one.Seq.Follow(id)
 	}
-	if err := one.Seq.Follow(id); errors.Is(err, engine.ErrContext) {
+	return ss.give(one, d, err)
+}
+
+// Try runs several tokens behind a sample in one step and gives it the one that choose returns by their states; see [engine.Sequence.Try].
+func (ss *Samples) Try(ctx context.Context, i int, ids []token.ID, choose func(states [][]float32) int) error {
+	d, err := ss.All[i].Seq.Try(ctx, ids, choose)
+	return ss.give(&ss.All[i], d, err)
+}
+
+// DrawFrom gives a sample a token that is drawn from other logits than the model's; see [engine.Sequence.DrawFrom].
+func (ss *Samples) DrawFrom(ctx context.Context, i int, logits []float32) error {
+	d, err := ss.All[i].Seq.DrawFrom(ctx, logits)
+	return ss.give(&ss.All[i], d, err)
+}
+
+// give adds a token that a sample's sequence has drawn. A sample for which the context has no place is full.
+func (ss *Samples) give(one *Sample, d engine.SampledToken, err error) error {
+	if errors.Is(err, engine.ErrContext) {
 		one.Full = true
 		return nil
-	} else if err != nil {
-		return err
 	}
-	one.take(d, ss.MaxTokens)
-	return nil
+	if err == nil {
+		one.take(d, ss.MaxTokens)
+		ss.watch.Drew(1)
+	}
+	return err
+}
+
+// First calls step until the first sample, which is the answer, is ended or full, and closes the forks.
+func (ss *Samples) First(figures map[string]float64, step func() error) (*Result, error) {
+	main := &ss.All[0]
+	var err error
+	for err == nil && main.GoesOn() {
+		err = step()
+	}
+	if err = errors.Join(err, ss.Close()); err != nil {
+		return nil, err
+	}
+	return &Result{Tokens: main.Drawn, Index: main.Index, Attempts: []Attempt{main.Attempt()}, Figures: figures}, nil
 }
 
 // Copy makes sample to a copy of sample from, with its own sample index, so that it goes on otherwise.
@@ -152,6 +189,7 @@ func (ss *Samples) Copy(to, from int) error {
 	if err := t.Seq.Become(f.Seq); err != nil {
 		return err
 	}
+	ss.watch.Branched()
 	ss.replay(t, slices.Clone(f.Drawn), f.Probs)
 	t.Full = f.Full
 	return nil
@@ -194,18 +232,15 @@ func (one *Sample) draw(ctx context.Context, ss *Samples) (err error) {
 		}
 	}
 	d, err := one.Seq.Next(ctx)
-	if errors.Is(err, engine.ErrContext) {
-		one.Full = true
-		return nil
+	n := len(one.Drawn)
+	if err = ss.give(one, d, err); err == nil && ss.Weigh && len(one.Drawn) > n {
+		one.Probs[n] = one.row[d.ID]
 	}
-	if err != nil {
-		return err
-	}
-	if one.take(d, ss.MaxTokens); ss.Weigh {
-		one.Probs[len(one.Probs)-1] = one.row[d.ID]
-	}
-	return nil
+	return err
 }
+
+// GoesOn reports whether the sample is neither ended nor full.
+func (one *Sample) GoesOn() bool { return !one.Ended && !one.Full }
 
 // take adds a token.
 func (one *Sample) take(d engine.SampledToken, most int) {

@@ -45,6 +45,12 @@ type Problem struct {
 	Scorer *Scorer
 	// Seed is that of the request.
 	Seed uint64
+	// Encode returns the tokens of a text, without those that begin or end one.
+	Encode func(text string) ([]token.ID, error)
+	// Layers is how many the model has.
+	Layers int
+	// Watch is told how far the search is; nil: nobody is. It changes nothing.
+	Watch *Watch
 }
 
 // Rand returns random numbers for what a program draws besides tokens: the same for the same seed and sample index.

@@ -46,13 +46,7 @@ func (a adadec) Run(ctx context.Context, p *search.Problem) (*search.Result, err
 		return nil, err
 	}
 	r := &run{adadec: a, p: p, b: b, figures: map[string]float64{"pauses": 0, "other_tokens": 0, "rolled_tokens": 0}}
-	for main := &b.All[0]; err == nil && !main.Ended && !main.Full; {
-		err = r.advance(ctx)
-	}
-	if err = errors.Join(err, b.Close()); err != nil {
-		return nil, err
-	}
-	return &search.Result{Tokens: b.All[0].Drawn, Index: p.Index, Attempts: []search.Attempt{b.All[0].Attempt()}, Figures: r.figures}, nil
+	return b.First(r.figures, func() error { return r.advance(ctx) })
 }
 
 // A run is a search on its way.
@@ -119,7 +113,7 @@ func (r *run) roll(ctx context.Context, i int, first sample.Token) (trial, error
 	if err := r.b.Follow(ctx, i, first.ID); err != nil {
 		return t, err
 	}
-	for t.n <= r.length && !s.Ended && !s.Full && !(r.body && leaves(r.p.Text(s.IDs()[from:]))) {
+	for t.n <= r.length && s.GoesOn() && !(r.body && leaves(r.p.Text(s.IDs()[from:]))) {
 		list, entropy, err := r.likeliest(ctx, i)
 		if err != nil {
 			return t, err
