@@ -20,6 +20,7 @@ type Samples struct {
 	forks     []*engine.Sequence
 	enders    func() func(engine.SampledToken) bool
 	watch     *Watch
+	varied    int // sample indices that were taken by Vary
 }
 
 // Sample is one of several answers on their way: a sequence with a sample index, and the tokens that it has drawn.
@@ -100,6 +101,28 @@ func (ss *Samples) DrawAll() error {
 			return err
 		}
 	}
+}
+
+// DrawUpTo calls Draw n times, or until no sample draws.
+func (ss *Samples) DrawUpTo(n int) error {
+	for range n {
+		if drew, err := ss.Draw(); err != nil || !drew {
+			return err
+		}
+	}
+	return nil
+}
+
+// Let lets those samples draw of which some is true, and the others wait; nil: all draw.
+func (ss *Samples) Let(some []bool) {
+	for i := range ss.All {
+		ss.All[i].Waits = some != nil && !some[i]
+	}
+}
+
+// GoOn reports whether a sample goes on.
+func (ss *Samples) GoOn() bool {
+	return slices.ContainsFunc(ss.All, func(s Sample) bool { return s.GoesOn() })
 }
 
 // Draw draws a token for each sample that is not ended, full or waiting, in steps that they share, and reports whether
@@ -258,14 +281,22 @@ func (ss *Samples) Close() (err error) {
 	return err
 }
 
-// Vary gives the samples of which some is true sample indices by which no token was drawn, and returns all samples as they are, for Restore. It
-// counts the indices that are taken.
-func (ss *Samples) Vary(some []bool, taken *int) (kept []Sample) {
+// Aside lets those samples draw of which some is true, in do, by sample indices of their own, and gives them the tokens back that they had.
+func (ss *Samples) Aside(some []bool, do func() error) error {
+	ss.Let(some)
+	defer ss.Let(nil)
+	kept := ss.Vary(some)
+	err := do()
+	return errors.Join(err, ss.Restore(kept, some))
+}
+
+// Vary gives the samples of which some is true sample indices by which no token was drawn, and returns all samples as they are, for Restore.
+func (ss *Samples) Vary(some []bool) (kept []Sample) {
 	const above = 1 << 30 // the indices of answers are below it
 	for i := range ss.All {
 		if kept = append(kept, ss.All[i]); some[i] {
-			*taken++
-			ss.All[i].Seq.SetSampleIndex(above | (ss.All[0].Index<<16+*taken)&(above-1))
+			ss.varied++
+			ss.All[i].Seq.SetSampleIndex(above | (ss.All[0].Index<<16+ss.varied)&(above-1))
 		}
 	}
 	return kept

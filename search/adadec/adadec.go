@@ -7,12 +7,10 @@ package adadec
 import (
 	"context"
 	"errors"
-	"math"
 	"strings"
 	"sync"
 
 	"grove/internal/options"
-	"grove/internal/stat"
 	"grove/sample"
 	"grove/search"
 )
@@ -137,20 +135,9 @@ func (r *run) likeliest(ctx context.Context, i int) (list []sample.Token, entrop
 	if err != nil {
 		return nil, 0, err
 	}
-	entropy = Entropy(logits)
+	entropy = search.Entropy(logits)
 	list, err = s.Likeliest(ctx, r.n)
 	return list, entropy, err
-}
-
-// Entropy returns that of the distribution of logits, in nats.
-func Entropy(logits []float32) float64 {
-	sum, mean := stat.LogSumExp(logits), 0.0
-	for _, l := range logits {
-		if p := math.Exp(float64(l) - sum); p > 0 { // a masked token has none
-			mean += p * float64(l)
-		}
-	}
-	return sum - mean
 }
 
 // leaves reports whether a text leaves the body of a function: a line behind the first begins with no blank, or four lines are empty.
