@@ -1,12 +1,20 @@
 package search
 
-import "sync"
+import (
+	"fmt"
+	"sync"
+)
 
 // Progress is how far a search is.
 type Progress struct {
 	Samples    int `json:"samples"`    // that are computed side by side
 	Tokens     int `json:"tokens"`     // that they were given so far, those that were dropped included
 	Branchings int `json:"branchings"` // times that a text was forked or copied
+}
+
+// String returns the counts as a line.
+func (p Progress) String() string {
+	return fmt.Sprintf("searching: %d samples, %d tokens, %d branchings", p.Samples, p.Tokens, p.Branchings)
 }
 
 // Watch tells a function how far a search is. It is safe for concurrent use; nil tells nobody.

@@ -41,7 +41,7 @@ var budgets = []budget{
 	{"commands", "cmd/grove cmd/grove/internal/arguments cmd/grove/internal/exit cmd/grove/internal/flags cmd/grove/internal/harmless cmd/grove/internal/summary cmd/grove/internal/training", 5500, 0},
 	{"far models", "remote server/far", 2500, 0},
 	{"completion", "cmd/grove/internal/completion", 1000, 0},
-	{"terminal", "cmd/grove/internal/terminal cmd/grove/internal/conversation", 2000, 0},
+	{"terminal", "cmd/grove/internal/terminal cmd/grove/internal/conversation", 2050, 0},
 	{"Markdown at a terminal", "cmd/grove/internal/markdown", 1000, 0},
 	{"benchmarks", "cmd/grove/internal/benchmarks bench/...", 6600, 0},
 	{"front door", ". resident sample/advice", 4400, 0},
