@@ -71,8 +71,8 @@ type Attempt struct {
 	Fault string  `json:"fault,omitempty"`
 	// Answer is what the program took from its text, to compare.
 	Answer string `json:"answer,omitempty"`
-	// Perplexity ranks the answers of a program that suggests several, 1 being the best, and Logprob is the sum of the logarithms of
-	// their tokens' probabilities, by the rows that they share.
+	// Perplexity is that of the answers of a program that suggests several, from 1, and Logprob is the sum of the logarithms of
+	// their tokens' probabilities, by the rows that they share where they do.
 	Perplexity float64 `json:"perplexity,omitempty"`
 	Logprob    float64 `json:"logprob,omitempty"`
 }

@@ -6,6 +6,7 @@ package icn
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -88,6 +89,7 @@ func (r *run) round(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	a := s.Attempt()
+	a.Perplexity = math.Exp(-a.Logprob / float64(a.Tokens))
 	if r.extract != nil {
 		a.Answer = r.extract(r.p.Text(a.IDs))
 	}
