@@ -157,16 +157,16 @@ type Generation struct {
 	stats  Stats
 
 	prediction []token.ID
-
-	begun bool
-	ended bool // by [Generation.Stop]
-	start time.Time
+	begun      bool
+	ended      bool // by [Generation.Stop]
+	start      time.Time
 
 	reading  answer.Options   // of [Generation.Parts]
 	thinking sample.Thinking  // the model's markers, and the budget
 	thoughts *sample.Thoughts // nil: the model has no markers
 
 	program search.Program   // nil: one answer is computed
+	watch   *search.Watch    // is told how far it is; nil: nobody is
 	seq     *engine.Sequence // while tokens are computed
 	drafted SpecStats        // by its drafters before
 

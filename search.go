@@ -73,6 +73,13 @@ func (g *Generation) openSearch() (err error) {
 	return nil
 }
 
+// SearchProgress is how far a search is.
+type SearchProgress = search.Progress
+
+// WatchSearch lets told be told how far the search of the request is, by one goroutine at a time, before [Generation.Tokens] yields the first token. It must not wait for long, as
+// the search waits for it. It changes nothing.
+func (g *Generation) WatchSearch(told func(SearchProgress)) { g.watch = search.NewWatch(told) }
+
 // problem is what the program searches.
 func (g *Generation) problem(first *engine.Sequence) *search.Problem {
 	slots, _ := g.model.engine.Slots()
@@ -80,6 +87,7 @@ func (g *Generation) problem(first *engine.Sequence) *search.Problem {
 		First: first, Index: g.req.SampleIndex, MaxTokens: g.req.MaxTokens, Slots: slots, Greedy: g.req.Sampling.Greedy(),
 		Ender: g.ender, Weighed: g.req.Constraint != nil && g.req.Constraint.Weights, Datastore: g.model.resident.Datastore,
 		Ends: g.ends, Text: g.textOf, Piece: g.model.tokenizer.AppendPiece, Scorer: g.req.Scorer, Seed: g.stats.Seed,
+		Encode: func(text string) ([]token.ID, error) { return g.model.Tokenize(text, false, true) }, Layers: g.model.engine.Model().Size().Layers, Watch: g.watch,
 	}
 }
 

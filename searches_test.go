@@ -1,13 +1,14 @@
 package grove_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -16,28 +17,56 @@ import (
 	"grove/text/token"
 )
 
-// branching are the searches that hold branches side by side, and samples that they need.
-var branching = []struct {
+// A branch is a search, and what it needs.
+type branch struct {
 	search string
 	scorer *grove.Scorer
-}{
+	check  bool // the answers are held to a check that weighs them
+	greedy bool // nothing is random
+	mixed  bool // the branches share their rows, so that there are no such ones alone
+}
+
+// branching are searches of all programs.
+var branching = []branch{
 	{search: "ffs,n=4"},
-	{search: "groups,n=4"},
+	{search: "groups,n=4", greedy: true},
 	{search: "best,n=4"},
 	{search: "best,n=4,by=score", scorer: &grove.Scorer{Score: func(_ context.Context, text string) (float64, error) { return float64(strings.Count(text, "e")), nil }}},
 	{search: "vote,n=4,answer=line,weigh=likelihood"},
-	{search: "beam,n=4,length=0.7"},
-	{search: "adadec,threshold=0.5"},
+	{search: "beam,n=4,length=0.7", greedy: true},
+	{search: "adadec,threshold=0.5", greedy: true},
 	{search: "cntp,n=4,low=0,high=0.5,clause=text"},
 	{search: "smc,n=4,block=4,power=3,threshold=0.9,moves=1,rollouts=1,horizon=3"},
 	{search: "smc,n=4,block=6,threshold=1", scorer: &grove.Scorer{Score: func(_ context.Context, text string) (float64, error) { return float64(strings.Count(text, "n")), nil }}},
+	{search: "awrs,n=4", check: true},
+	{search: "superposed,k=3", greedy: true, mixed: true},
+	{search: "contrastive", greedy: true},
+	{search: "contrastive,k=6,alpha=0.8,back=16", greedy: true},
+	{search: "dola"},
+	{search: "dola,layers=0+1,alpha=0.3"},
+	{search: "icn,n=3,top=20,answer=line", greedy: true},
 }
 
 // branched is a request for one of them.
 func branched(i int, seed uint64) grove.Request {
-	return grove.Request{
+	b := &branching[i]
+	r := grove.Request{
 		Prompt: "package main\n\n// sum returns the sum of a list.\nfunc sum(list []int) int {\n\tn := 0\n\tfor _, v := range list {\n", MaxTokens: 24, Stop: []string{"\n}"},
-		Sampling: grove.Sampling{Temperature: 1, TopP: .95}, Seed: &seed, Search: branching[i].search, Scorer: branching[i].scorer,
+		Sampling: grove.Sampling{Temperature: 1, TopP: .95}, Seed: &seed, Search: b.search, Scorer: b.scorer,
+	}
+	if b.check {
+		r.Sampling.TopP = 0
+		r.Constraint = &grove.Constraint{Check: func(text []byte) bool { return !bytes.ContainsAny(text, "xyz") }, Ends: func([]byte) bool { return false }, Weights: true}
+	}
+	return r
+}
+
+// TestBranching: the searches above are of all programs.
+func TestBranching(t *testing.T) {
+	for _, s := range grove.Searches() {
+		if !slices.ContainsFunc(branching, func(b branch) bool { return strings.HasPrefix(b.search+",", s.Name+",") }) {
+			t.Errorf("no search of %s is compared with its branches alone", s.Name)
+		}
 	}
 }
 
@@ -61,7 +90,9 @@ func TestBranches(t *testing.T) {
 				t.Errorf("%s: grade %s, %d tokens", b.search, stats.Grade, len(want.Tokens))
 			}
 			answers[fmt.Sprint(want.Tokens)] = true
-			compareAlone(t, alone, r, want, stats.Attempts)
+			if !b.mixed {
+				compareAlone(t, alone, r, want, stats.Attempts)
+			}
 			for range 2 {
 				all.Go(func() {
 					three <- struct{}{}
@@ -71,14 +102,19 @@ func TestBranches(t *testing.T) {
 						t.Error(err)
 						return
 					}
+					var last grove.SearchProgress
+					g.WatchSearch(func(p grove.SearchProgress) { last = p })
 					got, err := answerOf(g)
+					if last.Tokens < len(got.Tokens) || last.Samples < 1 {
+						t.Errorf("%s, seed %d: an answer of %d tokens, and %+v is told", b.search, seed, len(got.Tokens), last)
+					}
 					if d := cmp.Diff(want, got, sameBits) + cmp.Diff(stats.Attempts, g.Stats().Attempts) + cmp.Diff(stats.Figures, g.Stats().Figures); d != "" || err != nil {
 						t.Errorf("%s, seed %d: %v (-want +got):\n%s", b.search, seed, err, d)
 					}
 				})
 			}
 		}
-		if random := b.search[:3] != "gro" && b.search[:3] != "bea" && b.search[:3] != "ada"; random == (len(answers) == 1) {
+		if b.greedy != (len(answers) == 1) {
 			t.Errorf("%s: %d answers with 3 seeds", b.search, len(answers))
 		}
 	}
@@ -134,7 +170,7 @@ func compareAlone(t *testing.T, m *grove.Model, r grove.Request, a answer, attem
 	}
 }
 
-// TestBranchesCancelled: a search that is cancelled ends within a step or two, and all its branches are free.
+// TestBranchesCancelled: a search that is cancelled ends within a step, and all its branches are free.
 func TestBranchesCancelled(t *testing.T) {
 	m := openNano(t)
 	for i, b := range branching {
@@ -146,18 +182,17 @@ func TestBranchesCancelled(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			begun, at := m.Load().Steps, make(chan int, 1)
-			go func() {
-				for m.Load().Steps < begun+after {
-					time.Sleep(50 * time.Microsecond)
+			at := 0 // steps when it is cancelled
+			g.WatchSearch(func(p grove.SearchProgress) {
+				if at == 0 && p.Tokens >= after {
+					at = m.Load().Steps
+					cancel()
 				}
-				cancel()
-				at <- m.Load().Steps
-			}()
+			})
 			_, err = answerOf(g)
-			steps := m.Load().Steps - <-at
-			if l := m.Load(); !errors.Is(err, context.Canceled) || steps > 2 || l.Open != 0 || l.Admitted != 0 || l.Pages.Used != 0 {
-				t.Errorf("%s, cancelled after %d steps: %v; %d steps later there are %+v", b.search, after, err, steps, l)
+			steps := m.Load().Steps - at
+			if l := m.Load(); !errors.Is(err, context.Canceled) || steps > 1 || l.Open != 0 || l.Admitted != 0 || l.Pages.Used != 0 {
+				t.Errorf("%s, cancelled after %d tokens: %v; %d steps later there are %+v", b.search, after, err, steps, l)
 			}
 		}
 	}

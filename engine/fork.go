@@ -127,14 +127,9 @@ func (s *Sequence) Truncate(n int) error {
 	e := s.e
 	e.steps.Lock()
 	defer e.steps.Unlock()
-	if err := s.settle(); err != nil {
-		return err
-	}
 	last := s.cutPrefix(n)
-	if s.trunk.Seq >= 0 && s.trunk.Len() > last {
-		if _, err := e.steps.Cache.Rewind(s.trunk.Seq, last); err != nil { // what a window or a state has passed is computed anew
-			return err
-		}
+	if err := s.cut(last); err != nil {
+		return err
 	}
 	s.text, s.known, s.prompt = s.text[:n], min(s.known, last), min(s.prompt, n)
 	s.chain.Begin(s.text[:s.prompt])
@@ -144,6 +139,16 @@ func (s *Sequence) Truncate(n int) error {
 		s.drafts.Restart()
 	}
 	return nil
+}
+
+// cut settles, and cuts what the cache has of the text to its first n tokens, or to fewer: what a window or a state has passed is computed anew. The
+// caller holds the maker's lock.
+func (s *Sequence) cut(n int) error {
+	err := s.settle()
+	if err == nil && s.trunk.Seq >= 0 && s.trunk.Len() > n {
+		_, err = s.e.steps.Cache.Rewind(s.trunk.Seq, n)
+	}
+	return err
 }
 
 // Logits computes what is not computed of the text and returns the logits behind its end, valid until the sequence's

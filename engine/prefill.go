@@ -38,7 +38,7 @@ func (s *Sequence) reuse() (step.Need, error) {
 	}
 	at := s.trunk.Len()
 	length := at
-	if at < len(s.text)-1 { // the last token is computed, for what follows it
+	if at < len(s.text)-1 && s.stated == nil { // the last token is computed, for what follows it
 		var err error
 		if length, err = s.e.steps.Cache.Reuse(s.trunk.Seq, s.given()); err != nil {
 			return step.Need{}, err
@@ -76,6 +76,7 @@ func (s *Sequence) placeText(st *step.Step, rows int) (err error) {
 		if at+i < s.prefix {
 			r.Block = 1
 		}
+		r.Want.State = r.Want.State || s.stated != nil
 		s.shallow(&r, at+i)
 		return r
 	})
@@ -90,6 +91,9 @@ func (s *Sequence) takeText(st *step.Step) (done bool, err error) {
 	}
 	if s.drafts != nil {
 		s.keepPrompt(st, at, rows)
+	}
+	for i := 0; i < rows && s.stated != nil; i++ {
+		s.stated(at+i, st.Result(i).State)
 	}
 	if err := s.e.steps.Cache.Commit(s.trunk.Seq, s.round.root); err != nil {
 		return true, err

@@ -27,7 +27,8 @@ type Sequence struct {
 	first  int        // tokens of the first prompt
 	prefix int        // of its first tokens, which see each other
 	watch  func(done, all int)
-	known  int // tokens of the text that were computed; the cache may hold fewer, once pages were taken
+	stated func(at int, state []float32) // is told the states of tokens that are computed; nil: nobody
+	known  int                           // tokens of the text that were computed; the cache may hold fewer, once pages were taken
 	reused int
 	logits []float32 // behind the last token, where all are computed
 

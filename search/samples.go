@@ -19,6 +19,8 @@ type Samples struct {
 	errs      []error
 	forks     []*engine.Sequence
 	enders    func() func(engine.SampledToken) bool
+	watch     *Watch
+	varied    int // sample indices that were taken by Vary
 }
 
 // Sample is one of several answers on their way: a sequence with a sample index, and the tokens that it has drawn.
@@ -38,7 +40,7 @@ type Sample struct {
 // sequence becomes the first of them. It makes fewer where fewer slots are free, one at least: a search waits for no
 // slot, so that searches cannot wait for each other.
 func Fork(ctx context.Context, p *Problem, from, to int) (*Samples, error) {
-	ss := &Samples{MaxTokens: p.MaxTokens, ctx: ctx, enders: p.Ender}
+	ss := &Samples{MaxTokens: p.MaxTokens, ctx: ctx, enders: p.Ender, watch: p.Watch}
 	p.First.SetSampleIndex(p.Index + from)
 	for i := from; i < to; i++ {
 		s := p.First
@@ -50,10 +52,12 @@ func Fork(ctx context.Context, p *Problem, from, to int) (*Samples, error) {
 				return nil, errors.Join(err, ss.Close())
 			}
 			ss.forks = append(ss.forks, s)
+			ss.watch.Branched()
 		}
 		ss.All = append(ss.All, Sample{Seq: s, Index: p.Index + i, ends: p.Ender()})
 	}
 	ss.errs = make([]error, len(ss.All))
+	ss.watch.Running(len(ss.All))
 	return ss, nil
 }
 
@@ -99,6 +103,28 @@ func (ss *Samples) DrawAll() error {
 	}
 }
 
+// DrawUpTo calls Draw n times, or until no sample draws.
+func (ss *Samples) DrawUpTo(n int) error {
+	for range n {
+		if drew, err := ss.Draw(); err != nil || !drew {
+			return err
+		}
+	}
+	return nil
+}
+
+// Let lets those samples draw of which some is true, and the others wait; nil: all draw.
+func (ss *Samples) Let(some []bool) {
+	for i := range ss.All {
+		ss.All[i].Waits = some != nil && !some[i]
+	}
+}
+
+// GoOn reports whether a sample goes on.
+func (ss *Samples) GoOn() bool {
+	return slices.ContainsFunc(ss.All, func(s Sample) bool { return s.GoesOn() })
+}
+
 // Draw draws a token for each sample that is not ended, full or waiting, in steps that they share, and reports whether
 // there was one. An error of one sample is the error of all.
 func (ss *Samples) Draw() (drew bool, err error) {
@@ -112,13 +138,16 @@ func (ss *Samples) Step() (drew bool, errs []error) {
 	done := make(chan struct{})
 	running := 0
 	for i := range ss.All {
-		if one := &ss.All[i]; !one.Ended && !one.Full && !one.Waits {
+		if one := &ss.All[i]; one.GoesOn() && !one.Waits {
 			running++
 			go func() {
 				ss.errs[i] = one.draw(ss.ctx, ss)
 				done <- struct{}{}
 			}()
 		}
+	}
+	if running > 0 {
+		ss.watch.Running(running)
 	}
 	for range running {
 		<-done
@@ -133,17 +162,48 @@ func (ss *Samples) Step() (drew bool, errs []error) {
 func (ss *Samples) Follow(ctx context.Context, i int, id token.ID) error {
 	one := &ss.All[i]
 	d, err := one.Seq.Describe(ctx, id)
-	if err != nil {
-		return err
+	if err == nil {
+		err = one.Seq.Follow(id)
 	}
-	if err := one.Seq.Follow(id); errors.Is(err, engine.ErrContext) {
+	return ss.give(one, d, err)
+}
+
+// Try runs several tokens behind a sample in one step and gives it the one that choose returns by their states; see [engine.Sequence.Try].
+func (ss *Samples) Try(ctx context.Context, i int, ids []token.ID, choose func(states [][]float32) int) error {
+	d, err := ss.All[i].Seq.Try(ctx, ids, choose)
+	return ss.give(&ss.All[i], d, err)
+}
+
+// DrawFrom gives a sample a token that is drawn from other logits than the model's; see [engine.Sequence.DrawFrom].
+func (ss *Samples) DrawFrom(ctx context.Context, i int, logits []float32) error {
+	d, err := ss.All[i].Seq.DrawFrom(ctx, logits)
+	return ss.give(&ss.All[i], d, err)
+}
+
+// give adds a token that a sample's sequence has drawn. A sample for which the context has no place is full.
+func (ss *Samples) give(one *Sample, d engine.SampledToken, err error) error {
+	if errors.Is(err, engine.ErrContext) {
 		one.Full = true
 		return nil
-	} else if err != nil {
-		return err
 	}
-	one.take(d, ss.MaxTokens)
-	return nil
+	if err == nil {
+		one.take(d, ss.MaxTokens)
+		ss.watch.Drew(1)
+	}
+	return err
+}
+
+// First calls step until the first sample, which is the answer, is ended or full, and closes the forks.
+func (ss *Samples) First(figures map[string]float64, step func() error) (*Result, error) {
+	main := &ss.All[0]
+	var err error
+	for err == nil && main.GoesOn() {
+		err = step()
+	}
+	if err = errors.Join(err, ss.Close()); err != nil {
+		return nil, err
+	}
+	return &Result{Tokens: main.Drawn, Index: main.Index, Attempts: []Attempt{main.Attempt()}, Figures: figures}, nil
 }
 
 // Copy makes sample to a copy of sample from, with its own sample index, so that it goes on otherwise.
@@ -152,6 +212,7 @@ func (ss *Samples) Copy(to, from int) error {
 	if err := t.Seq.Become(f.Seq); err != nil {
 		return err
 	}
+	ss.watch.Branched()
 	ss.replay(t, slices.Clone(f.Drawn), f.Probs)
 	t.Full = f.Full
 	return nil
@@ -194,18 +255,15 @@ func (one *Sample) draw(ctx context.Context, ss *Samples) (err error) {
 		}
 	}
 	d, err := one.Seq.Next(ctx)
-	if errors.Is(err, engine.ErrContext) {
-		one.Full = true
-		return nil
+	n := len(one.Drawn)
+	if err = ss.give(one, d, err); err == nil && ss.Weigh && len(one.Drawn) > n {
+		one.Probs[n] = one.row[d.ID]
 	}
-	if err != nil {
-		return err
-	}
-	if one.take(d, ss.MaxTokens); ss.Weigh {
-		one.Probs[len(one.Probs)-1] = one.row[d.ID]
-	}
-	return nil
+	return err
 }
+
+// GoesOn reports whether the sample is neither ended nor full.
+func (one *Sample) GoesOn() bool { return !one.Ended && !one.Full }
 
 // take adds a token.
 func (one *Sample) take(d engine.SampledToken, most int) {
@@ -223,14 +281,22 @@ func (ss *Samples) Close() (err error) {
 	return err
 }
 
-// Vary gives the samples of which some is true sample indices by which no token was drawn, and returns all samples as they are, for Restore. It
-// counts the indices that are taken.
-func (ss *Samples) Vary(some []bool, taken *int) (kept []Sample) {
+// Aside lets those samples draw of which some is true, in do, by sample indices of their own, and gives them the tokens back that they had.
+func (ss *Samples) Aside(some []bool, do func() error) error {
+	ss.Let(some)
+	defer ss.Let(nil)
+	kept := ss.Vary(some)
+	err := do()
+	return errors.Join(err, ss.Restore(kept, some))
+}
+
+// Vary gives the samples of which some is true sample indices by which no token was drawn, and returns all samples as they are, for Restore.
+func (ss *Samples) Vary(some []bool) (kept []Sample) {
 	const above = 1 << 30 // the indices of answers are below it
 	for i := range ss.All {
 		if kept = append(kept, ss.All[i]); some[i] {
-			*taken++
-			ss.All[i].Seq.SetSampleIndex(above | (ss.All[0].Index<<16+*taken)&(above-1))
+			ss.varied++
+			ss.All[i].Seq.SetSampleIndex(above | (ss.All[0].Index<<16+ss.varied)&(above-1))
 		}
 	}
 	return kept

@@ -55,11 +55,38 @@ type Scores struct {
 	lost   error // the scorer did not return
 }
 
-// NewScores begins to ask the scorer of a problem, which has one.
-func NewScores(p *Problem) *Scores { return &Scores{scorer: p.Scorer} }
+// NewScores begins to ask the scorer of a problem; without one it returns nil, which rates each text 0.
+func NewScores(p *Problem) *Scores {
+	if p.Scorer == nil {
+		return nil
+	}
+	return &Scores{scorer: p.Scorer}
+}
 
-// Lost reports whether the scorer did not return in time, so that no further text is scored.
-func (s *Scores) Lost() bool { return s.lost != nil }
+// Lost returns an [ErrScorer] where the scorer did not return in time, so that no further text is scored.
+func (s *Scores) Lost() error {
+	if s == nil {
+		return nil
+	}
+	return s.lost
+}
+
+// Rate is Of for a program that goes on without a score: fault says why a text has none, which then is minus infinity. The error is ctx's own.
+func (s *Scores) Rate(ctx context.Context, text string) (score float64, fault string, err error) {
+	if s == nil {
+		return 0, "", nil
+	}
+	score, err = s.Of(ctx, text)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return score, "", err
+	case err != nil:
+		return math.Inf(-1), err.Error(), nil
+	case math.IsInf(score, -1):
+		fault = "search: the scorer gives minus infinity"
+	}
+	return score, fault, nil
+}
 
 // Of returns the score of a text. Errors: the scorer's, that of its panic, a score that is not a number, plus infinity, and
 // [ErrScorer]; ctx's own error where that has ended.

@@ -45,6 +45,12 @@ type Problem struct {
 	Scorer *Scorer
 	// Seed is that of the request.
 	Seed uint64
+	// Encode returns the tokens of a text, without those that begin or end one.
+	Encode func(text string) ([]token.ID, error)
+	// Layers is how many the model has.
+	Layers int
+	// Watch is told how far the search is; nil: nobody is. It changes nothing.
+	Watch *Watch
 }
 
 // Rand returns random numbers for what a program draws besides tokens: the same for the same seed and sample index.
@@ -65,8 +71,8 @@ type Attempt struct {
 	Fault string  `json:"fault,omitempty"`
 	// Answer is what the program took from its text, to compare.
 	Answer string `json:"answer,omitempty"`
-	// Perplexity ranks the answers of a program that suggests several, 1 being the best, and Logprob is the sum of the logarithms of
-	// their tokens' probabilities, by the rows that they share.
+	// Perplexity is that of the answers of a program that suggests several, from 1, and Logprob is the sum of the logarithms of
+	// their tokens' probabilities, by the rows that they share where they do.
 	Perplexity float64 `json:"perplexity,omitempty"`
 	Logprob    float64 `json:"logprob,omitempty"`
 }

@@ -1,6 +1,10 @@
 package search
 
-import "math"
+import (
+	"math"
+
+	"grove/internal/stat"
+)
 
 // Shares returns the weights of samples, which sum to 1, from their logarithms. At least one is above minus infinity.
 func Shares(logs []float64) []float64 {
@@ -73,9 +77,27 @@ func Choose(w []float64, u float64) int {
 	return last
 }
 
-// Resample copies samples in place of others, as their shares say. from[i] is the sample whose copy sample i is.
-func (ss *Samples) Resample(w []float64, u float64) (from []int, err error) {
-	copies := Systematic(w, u)
+// Weights are those of samples since they were last resampled, as logarithms; minus infinity: the sample is dead.
+type Weights struct {
+	Logs   []float64
+	before float64 // the logarithm of the product of the mean weights at the resamplings
+}
+
+// NewWeights returns equal weights of n samples.
+func NewWeights(n int) *Weights { return &Weights{Logs: make([]float64, n)} }
+
+// Alive reports whether a sample has weight.
+func (w *Weights) Alive() bool { return !math.IsInf(LogMean(w.Logs), -1) }
+
+// Shares returns the weights as parts of 1; some sample is alive.
+func (w *Weights) Shares() []float64 { return Shares(w.Logs) }
+
+// LogNormaliser returns the logarithm of the estimate of the mean weight of all that could be drawn.
+func (w *Weights) LogNormaliser() float64 { return w.before + LogMean(w.Logs) }
+
+// Resample copies samples in place of others, as their weights say, and makes the weights equal. from[i] is the sample whose copy sample i is.
+func (ss *Samples) Resample(w *Weights, u float64) (from []int, err error) {
+	copies := Systematic(w.Shares(), u)
 	from = make([]int, len(copies))
 	at := 0
 	for to, n := range copies {
@@ -91,5 +113,18 @@ func (ss *Samples) Resample(w []float64, u float64) (from []int, err error) {
 		}
 		from[to] = at
 	}
+	w.before = w.LogNormaliser()
+	clear(w.Logs)
 	return from, nil
+}
+
+// Entropy returns that of the distribution of logits, in nats.
+func Entropy(logits []float32) float64 {
+	sum, mean := stat.LogSumExp(logits), 0.0
+	for _, l := range logits {
+		if p := math.Exp(float64(l) - sum); p > 0 { // a masked token has none
+			mean += p * float64(l)
+		}
+	}
+	return sum - mean
 }

@@ -64,3 +64,16 @@ func TestChoose(t *testing.T) {
 		}
 	}
 }
+
+// TestEntropy has the worked number, which a shift of the logits does not change.
+func TestEntropy(t *testing.T) {
+	for _, shift := range []float32{0, 50, -50} {
+		logits := []float32{2 + shift, 1 + shift, .5 + shift, shift, -1 + shift}
+		if e := search.Entropy(logits); math.Abs(e-1.2065) > 1e-4 {
+			t.Errorf("shifted by %v: %v, want 1.2065", shift, e)
+		}
+	}
+	if e := search.Entropy([]float32{3, float32(math.Inf(-1))}); e != 0 {
+		t.Errorf("of a sure token: %v", e)
+	}
+}

@@ -1,6 +1,8 @@
 package server_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -37,5 +39,49 @@ func TestSearches(t *testing.T) {
 		if same := s.post(t, path, prompt+`,"best_of":1,"use_beam_search":false,"length_penalty":1,"early_stopping":false}`); same.at(text) != plain.at(text) || same.at("timings/search") != nil {
 			t.Errorf("%s: %v without a search, plain %v", path, same, plain)
 		}
+	}
+}
+
+// TestSearchProgress: objects of a stream tell how far a search is, the text is that of a request that does not ask, and what cannot tell it says so.
+func TestSearchProgress(t *testing.T) {
+	s := serve(t, server.Config{})
+	for path, text := range map[string]string{"/v1/completions": "choices/0/text", "/completion": "content"} {
+		ask := func(progress bool) (all string, told []any) {
+			body := fmt.Sprintf(`{"prompt":"func main() {","max_tokens":12,"seed":5,"temperature":1,"search":"best,n=2","stream":true,"search_progress":%v}`, progress)
+			_, stream, _ := s.do(t, "POST", path, body)
+			for event := range strings.SplitSeq(stream, "\n\n") {
+				data, is := strings.CutPrefix(event, "data: {")
+				if !is {
+					continue // the end
+				}
+				e := parse(t, "{"+data)
+				if p := e.at("search_progress"); p != nil {
+					told = append(told, p)
+				}
+				part, _ := e.at(text).(string)
+				all += part
+			}
+			return all, told
+		}
+		plain, none := ask(false)
+		same, told := ask(true)
+		if plain == "" || plain != same || none != nil || len(told) == 0 {
+			t.Errorf("%s: %q with %v; %q with %v", path, same, told, plain, none)
+		}
+		if len(told) > 0 {
+			for _, field := range []string{"answer", "samples", "tokens", "branchings"} {
+				if _, is := told[0].(map[string]any)[field].(float64); !is {
+					t.Errorf("%s: %v has no %s", path, told[0], field)
+				}
+			}
+		}
+	}
+	for fields, want := range map[string]string{`"search":"best,n=2"`: "stream is not true", `"stream":true`: "the request has no search"} {
+		if status, text, _ := s.do(t, "POST", "/v1/completions", `{"prompt":"a","search_progress":true,`+fields+`}`); status != 400 || !strings.Contains(text, want) {
+			t.Errorf("%s: %d, %s", fields, status, text)
+		}
+	}
+	if status, text, _ := serveChat(t).do(t, "POST", "/v1/responses", `{"input":"a","stream":true,"search":"best,n=2","temperature":1,"search_progress":true}`); status != 400 || !strings.Contains(text, "search_progress") {
+		t.Errorf("/v1/responses: %d, %s", status, text)
 	}
 }

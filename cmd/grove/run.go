@@ -125,8 +125,11 @@ func (c *runCommand) Run() (err error) {
 	if err != nil {
 		return c.Refused(err)
 	}
+	line := new(terminal.Status)
+	defer line.End()
+	g.WatchSearch(func(p grove.SearchProgress) { line.Show(p) })
 	a := answer{Model: m.Info().Name, Prompt: prompt, Suffix: c.Suffix, Tokens: []answerToken{}, source: m.Info().EncoderDecoder}
-	err = c.generate(g, &a, bar)
+	err = c.generate(g, &a, func() { bar.End(); line.End() })
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	} else if err != nil {
@@ -206,14 +209,14 @@ func openModel(f flags.Model, o grove.Options) (*grove.Model, error) {
 }
 
 // generate computes the answer into a and, unless JSON is asked for, writes it to standard output token by token. The prompt is
-// written when it has been read, behind the bar that shows how far that is; a source is not, as the answer is no part of its text.
-func (c *runCommand) generate(g *grove.Generation, a *answer, bar *terminal.Progress) (err error) {
+// written when it has been read, once begin has cleared the line that shows how far that is; a source is not, as the answer is no part of its text.
+func (c *runCommand) generate(g *grove.Generation, a *answer, begin func()) (err error) {
 	live, view := terminal.NewWrapper(terminal.Stdout), canvas.New(c.NoCanvas || c.JSON.On)
 	if c.JSON.On {
 		live = terminal.NewWrapper(io.Discard)
 	}
 	prompt := sync.OnceValue(func() error {
-		bar.End()
+		begin()
 		if a.source {
 			return nil
 		}

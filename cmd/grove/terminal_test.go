@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"grove"
 	"grove/cmd/grove/internal/terminal"
 	"grove/gopher"
 	"grove/weights/gguf"
@@ -289,5 +290,37 @@ func TestBar(t *testing.T) {
 				t.Errorf("the terminal got %q", term.seen.String())
 			}
 		})
+	}
+}
+
+// TestStatus shows how far a search is in one line, once it has taken long, and leaves none; on a dumb terminal it shows nothing.
+func TestStatus(t *testing.T) {
+	stderr := os.Stderr
+	defer func() { os.Stderr = stderr }()
+	for _, c := range []struct {
+		columns int
+		term    string
+		want    string
+	}{{60, "xterm", "searching: 4 samples, 12 tokens, 3 branchings"}, {20, "xterm", "searching: 4 sample"}, {60, "dumb", ""}} {
+		t.Setenv("TERM", c.term)
+		term, tty := openTerminal(t, uint16(c.columns))
+		p := &person{console: term, screen: newScreen(c.columns, 24)}
+		os.Stderr = tty
+		line, far := new(terminal.Status), grove.SearchProgress{Samples: 4, Tokens: 12, Branchings: 3}
+		line.Show(far)
+		time.Sleep(600 * time.Millisecond)
+		if line.Show(far); c.want != "" {
+			term.sees(c.want)
+		}
+		line.End()
+		line.Show(far)
+		if _, err := tty.WriteString("end\n"); err != nil {
+			t.Fatal(err)
+		}
+		term.sees("end\r\n")
+		p.look()
+		if lines := p.screen.lines(); len(lines) != 1 || lines[0] != "end" || len(p.screen.strange) > 0 || c.want == "" && term.seen.String() != "end\r\n" {
+			t.Errorf("%d columns, %s: the screen is %q, the terminal got %q", c.columns, c.term, lines, term.seen.String())
+		}
 	}
 }

@@ -18,7 +18,7 @@ type budget struct {
 
 // budgets are the parts of the house. A package belongs to one of them.
 var budgets = []budget{
-	{"core", "engine/... method method/grow method/grow/retokenize verify sample forest kv", 19000, 0},
+	{"core", "engine/... method method/grow method/grow/retokenize verify sample forest kv", 19250, 0},
 	{"constraints", "sample/constrain/... distill", 22000, 0},
 	{"arithmetic", "compute/... internal/kernel/... model model/factored", 13800, 0},
 	{"architectures", "model/all model/arch model/hybrid model/encoder model/seq2seq", 7000, 0},
@@ -36,7 +36,7 @@ var budgets = []budget{
 	{"bodies", "server/wire", 2100, 0},
 	{"traces", "server/traces", 1000, 0},
 	{"forms of answers", "server/structured", 1500, 0},
-	{"server", "server server/catalog server/driver server/openai server/llamacpp server/page server/serving", 6300, 0},
+	{"server", "server server/catalog server/driver server/openai server/llamacpp server/page server/serving", 6700, 0},
 	{"other APIs", "server/ollama server/anthropic server/rerank", 1900, 0},
 	{"states of texts", "distill/states", 1000, 0},
 	{"batches and models behind routes", "batch cmd/grove/internal/served", 1500, 0},
@@ -45,11 +45,11 @@ var budgets = []budget{
 	{"commands", "cmd/grove cmd/grove/internal/arguments cmd/grove/internal/exit cmd/grove/internal/flags cmd/grove/internal/harmless cmd/grove/internal/summary cmd/grove/internal/training", 5500, 0},
 	{"far models", "remote server/far", 2500, 0},
 	{"completion", "cmd/grove/internal/completion", 1000, 0},
-	{"terminal", "cmd/grove/internal/terminal cmd/grove/internal/conversation", 2050, 0},
+	{"terminal", "cmd/grove/internal/terminal cmd/grove/internal/conversation", 2200, 0},
 	{"Markdown and canvases at a terminal", "cmd/grove/internal/canvas cmd/grove/internal/markdown", 1000, 0},
 	{"benchmarks", "cmd/grove/internal/benchmarks bench/...", 7300, 0},
 	{"front door", ". resident sample/advice", 4400, 0},
-	{"search", "search/...", 3000, 0},
+	{"search", "search/...", 4300, 0},
 	{"diffusion", "diffuse/...", 4050, 0},
 	{"suites and models for tests", "suite/... model/synthetic internal/oracle internal/oracle/modules internal/hftest method/grow/growtest verify/reference internal/history", 10500, 0},
 	{"predictions of steps", "internal/par/schedule", 1000, 0},

@@ -41,6 +41,7 @@ var rooms = []string{
 	"engine/drafting",
 	"engine/learned",
 	"engine/session engine/timing",
+	"engine/texts",
 	"engine/step",
 	"engine/memory engine/plan engine/queue engine/reading",
 	"adapters",

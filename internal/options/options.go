@@ -96,6 +96,22 @@ func (o *Options) Word(name string, words ...string) string {
 	return text
 }
 
+// Text takes a text, usual where none is given. One in double quotes is read as Go reads it, so that it may begin or end with a blank.
+func (o *Options) Text(name, usual string) string {
+	text, ok := o.take(name)
+	if !ok {
+		return usual
+	}
+	if !strings.HasPrefix(text, `"`) {
+		return text
+	}
+	plain, err := strconv.Unquote(text)
+	if err != nil {
+		o.Fail("%s is %.40s; a text that begins with a double quote must end with one, and be as Go writes it", name, text)
+	}
+	return plain
+}
+
 // Fail makes an error that is the first one that of the options.
 func (o *Options) Fail(format string, args ...any) {
 	if o.err == nil {

@@ -62,3 +62,17 @@ func FuzzOptions(f *testing.F) {
 		}
 	})
 }
+
+// TestText reads texts, with quotes and without.
+func TestText(t *testing.T) {
+	for given, want := range map[string]string{``: "usual", `t=a b`: "a b", `t="a "`: "a ", `t="\n\x2c\""`: "\n,\"", `t=a"`: `a"`} {
+		if o := Parse(given, ","); o.Text("t", "usual") != want || o.Err() != nil {
+			t.Errorf("%s: error %v, want %q", given, o.Err(), want)
+		}
+	}
+	for _, bad := range []string{`t="a`, `t="`, `t="\q"`} {
+		if o := Parse(bad, ","); o.Text("t", "") != "" || o.Err() == nil {
+			t.Errorf("%s is taken", bad)
+		}
+	}
+}

@@ -98,3 +98,31 @@ func LogSumExp(row []float32) float64 {
 	}
 	return top + math.Log(sum)
 }
+
+// Logistic returns the slope and the value at 0 of the logistic function of a number that is likeliest to give false for the numbers of the first set and true for those of the second:
+// Newton's steps on a weakly bounded likelihood.
+func Logistic(wrong, right []float64) (slope, at0 float64) {
+	const bound = 1e-6 // so that there is a finite one where the sets can be divided
+	for range 100 {
+		var h01 float64
+		g0, g1, h00, h11 := -bound*at0, -bound*slope, bound, bound
+		for kind, set := range [][]float64{wrong, right} {
+			for _, x := range set {
+				p := 1 / (1 + math.Exp(-at0-slope*x))
+				miss, w := float64(kind)-p, p*(1-p)
+				g0, g1 = g0+miss, g1+miss*x
+				h00, h01, h11 = h00+w, h01+w*x, h11+w*x*x
+			}
+		}
+		det := h00*h11 - h01*h01
+		d0, d1 := (h11*g0-h01*g1)/det, (h00*g1-h01*g0)/det
+		if size := math.Hypot(d0, d1); size > 5 { // far steps overshoot
+			d0, d1 = 5*d0/size, 5*d1/size
+		}
+		at0, slope = at0+d0, slope+d1
+		if math.Hypot(d0, d1) < 1e-9 {
+			break
+		}
+	}
+	return slope, at0
+}

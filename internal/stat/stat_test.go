@@ -69,3 +69,24 @@ func TestHomogeneity(t *testing.T) {
 		})
 	}
 }
+
+// TestLogistic: two sets that lie evenly about a number are divided there, also where they can be divided wholly, and a function that gave the sets is found.
+func TestLogistic(t *testing.T) {
+	for _, sets := range [][2][]float64{{{1, 2, 3.5}, {2.5, 4, 5}}, {{1, 2}, {4, 5}}} {
+		if slope, at0 := Logistic(sets[0], sets[1]); !(slope > 0) || math.Abs(-at0/slope-3) > .05 {
+			t.Errorf("%v: slope %v, and one half at %v", sets, slope, -at0/slope)
+		}
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	var sets [2][]float64
+	for range 20_000 {
+		x, kind := 3*rng.Float64(), 0
+		if rng.Float64() < 1/(1+math.Exp(6*(x-1.2))) {
+			kind = 1
+		}
+		sets[kind] = append(sets[kind], x)
+	}
+	if slope, at0 := Logistic(sets[0], sets[1]); math.Abs(slope+6) > .3 || math.Abs(at0-7.2) > .3 {
+		t.Errorf("slope %v and %v at 0; the sets were drawn by -6 and 7.2", slope, at0)
+	}
+}

@@ -7,12 +7,10 @@ package adadec
 import (
 	"context"
 	"errors"
-	"math"
 	"strings"
 	"sync"
 
 	"grove/internal/options"
-	"grove/internal/stat"
 	"grove/sample"
 	"grove/search"
 )
@@ -46,13 +44,7 @@ func (a adadec) Run(ctx context.Context, p *search.Problem) (*search.Result, err
 		return nil, err
 	}
 	r := &run{adadec: a, p: p, b: b, figures: map[string]float64{"pauses": 0, "other_tokens": 0, "rolled_tokens": 0}}
-	for main := &b.All[0]; err == nil && !main.Ended && !main.Full; {
-		err = r.advance(ctx)
-	}
-	if err = errors.Join(err, b.Close()); err != nil {
-		return nil, err
-	}
-	return &search.Result{Tokens: b.All[0].Drawn, Index: p.Index, Attempts: []search.Attempt{b.All[0].Attempt()}, Figures: r.figures}, nil
+	return b.First(r.figures, func() error { return r.advance(ctx) })
 }
 
 // A run is a search on its way.
@@ -119,7 +111,7 @@ func (r *run) roll(ctx context.Context, i int, first sample.Token) (trial, error
 	if err := r.b.Follow(ctx, i, first.ID); err != nil {
 		return t, err
 	}
-	for t.n <= r.length && !s.Ended && !s.Full && !(r.body && leaves(r.p.Text(s.IDs()[from:]))) {
+	for t.n <= r.length && s.GoesOn() && !(r.body && leaves(r.p.Text(s.IDs()[from:]))) {
 		list, entropy, err := r.likeliest(ctx, i)
 		if err != nil {
 			return t, err
@@ -143,20 +135,9 @@ func (r *run) likeliest(ctx context.Context, i int) (list []sample.Token, entrop
 	if err != nil {
 		return nil, 0, err
 	}
-	entropy = Entropy(logits)
+	entropy = search.Entropy(logits)
 	list, err = s.Likeliest(ctx, r.n)
 	return list, entropy, err
-}
-
-// Entropy returns that of the distribution of logits, in nats.
-func Entropy(logits []float32) float64 {
-	sum, mean := stat.LogSumExp(logits), 0.0
-	for _, l := range logits {
-		if p := math.Exp(float64(l) - sum); p > 0 { // a masked token has none
-			mean += p * float64(l)
-		}
-	}
-	return sum - mean
 }
 
 // leaves reports whether a text leaves the body of a function: a line behind the first begins with no blank, or four lines are empty.

@@ -7,6 +7,8 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"grove/internal/stat"
+	"grove/search"
 	"grove/text/token"
 )
 
@@ -33,7 +35,7 @@ func (l *Learner) Add(logits []float32, id token.ID) {
 			best = i
 		}
 	}
-	l.seen = append(l.seen, Observation{Entropy(logits), token.ID(best) == id})
+	l.seen = append(l.seen, Observation{search.Entropy(logits), token.ID(best) == id})
 }
 
 // Learn sets what is learned from all places. Errors are those of the function Learn.
@@ -80,7 +82,7 @@ func Learn(all []Observation) (*Learned, error) {
 	rng := rand.New(rand.NewPCG(splitSeed, splitSeed))
 	order := rng.Perm(len(all))
 	cut := int(trainShare * float64(len(all)))
-	var kinds [2][]Observation
+	var kinds [2][]float64 // the entropies where it is wrong, and right
 	l := &Learned{Observations: len(all)}
 	for i, at := range order {
 		o, kind := all[at], 0
@@ -88,7 +90,7 @@ func Learn(all []Observation) (*Learned, error) {
 			kind, l.Right = 1, l.Right+1/float64(len(all))
 		}
 		if i < cut {
-			kinds[kind] = append(kinds[kind], o)
+			kinds[kind] = append(kinds[kind], o.Entropy)
 		}
 	}
 	n := min(len(kinds[0]), len(kinds[1]))
@@ -96,7 +98,7 @@ func Learn(all []Observation) (*Learned, error) {
 		return nil, fmt.Errorf("adadec: of %d places the likeliest token is right at %d and wrong at %d of those to learn from; there must be 10 of each: read a longer text",
 			len(all), len(kinds[1]), len(kinds[0]))
 	}
-	slope, at0 := fit(append(kinds[0][:n:n], kinds[1][:n]...))
+	slope, at0 := stat.Logistic(kinds[0][:n], kinds[1][:n])
 	if !(slope < 0) {
 		return nil, errors.New("adadec: the likeliest token is no less often right where the entropy is high: there is no threshold")
 	}
@@ -118,32 +120,4 @@ func Learn(all []Observation) (*Learned, error) {
 		}
 	}
 	return l, nil
-}
-
-// fit returns the logistic function of the entropy that is likeliest to give the observations: Newton's steps on a weakly bounded likelihood.
-func fit(all []Observation) (slope, at0 float64) {
-	const bound = 1e-6 // so that there is a finite one where the observations can be divided
-	for range 100 {
-		var g0, g1, h00, h01, h11 float64
-		g0, g1, h00, h11 = -bound*at0, -bound*slope, bound, bound
-		for _, o := range all {
-			p := 1 / (1 + math.Exp(-at0-slope*o.Entropy))
-			miss, w := -p, p*(1-p)
-			if o.Right {
-				miss++
-			}
-			g0, g1 = g0+miss, g1+miss*o.Entropy
-			h00, h01, h11 = h00+w, h01+w*o.Entropy, h11+w*o.Entropy*o.Entropy
-		}
-		det := h00*h11 - h01*h01
-		d0, d1 := (h11*g0-h01*g1)/det, (h00*g1-h01*g0)/det
-		if size := math.Hypot(d0, d1); size > 5 { // far steps overshoot
-			d0, d1 = 5*d0/size, 5*d1/size
-		}
-		at0, slope = at0+d0, slope+d1
-		if math.Hypot(d0, d1) < 1e-9 {
-			break
-		}
-	}
-	return slope, at0
 }

@@ -58,7 +58,7 @@ func (a awrs) Run(ctx context.Context, p *search.Problem) (*search.Result, error
 		return nil, err
 	}
 	r := &search.Result{Tokens: b.All[chosen].Drawn, Index: b.All[chosen].Index}
-	for i, w := range search.Shares(c.logs) {
+	for i, w := range c.weights.Shares() {
 		s := &b.All[i]
 		r.Attempts = append(r.Attempts, search.Attempt{Index: s.Index, Tokens: len(s.Drawn), Ended: s.Ended, Weight: w})
 	}
@@ -67,14 +67,14 @@ func (a awrs) Run(ctx context.Context, p *search.Problem) (*search.Result, error
 
 // A cloud is samples with weights.
 type cloud struct {
-	b    *search.Samples
-	logs []float64 // the logarithms of the weights; minus infinity: the sample is dead
-	base []float64 // what its sequence said of its weight when the samples were last made equal
-	rng  *rand.Rand
+	b       *search.Samples
+	weights *search.Weights
+	base    []float64 // what its sequence said of its weight when the samples were last made equal
+	rng     *rand.Rand
 }
 
 func newCloud(b *search.Samples, rng *rand.Rand) *cloud {
-	c := &cloud{b, make([]float64, len(b.All)), make([]float64, len(b.All)), rng}
+	c := &cloud{b, search.NewWeights(len(b.All)), make([]float64, len(b.All)), rng}
 	for i := range b.All {
 		c.base[i], _ = b.All[i].Seq.LogWeight()
 	}
@@ -88,7 +88,7 @@ func (c *cloud) run() (chosen int, err error) {
 		if err := c.weigh(errs); err != nil {
 			return 0, err
 		}
-		w := search.Shares(c.logs)
+		w := c.weights.Shares()
 		switch {
 		case !drew:
 			return search.Choose(w, c.rng.Float64()), nil
@@ -102,19 +102,18 @@ func (c *cloud) run() (chosen int, err error) {
 
 // weigh reads the weights behind a step. It returns an error that is not of the constraint, or the errors of all samples.
 func (c *cloud) weigh(errs []error) error {
-	alive := false
 	for i, err := range errs {
 		switch {
 		case dies(err):
-			c.logs[i] = math.Inf(-1)
+			c.weights.Logs[i] = math.Inf(-1)
 		case err != nil:
 			return errors.Join(errs...)
-		case !math.IsInf(c.logs[i], -1):
+		case !math.IsInf(c.weights.Logs[i], -1):
 			w, _ := c.b.All[i].Seq.LogWeight()
-			c.logs[i], alive = w-c.base[i], true
+			c.weights.Logs[i] = w - c.base[i]
 		}
 	}
-	if !alive {
+	if !c.weights.Alive() {
 		return fmt.Errorf("search: awrs: no sample has a legal token: %w", errors.Join(errs...))
 	}
 	return nil
@@ -128,11 +127,10 @@ func dies(err error) bool {
 
 // resample copies samples in place of others, as their weights say, and makes the weights equal.
 func (c *cloud) resample() error {
-	if _, err := c.b.Resample(search.Shares(c.logs), c.rng.Float64()); err != nil {
+	if _, err := c.b.Resample(c.weights, c.rng.Float64()); err != nil {
 		return err
 	}
-	for i := range c.logs {
-		c.logs[i] = 0
+	for i := range c.base {
 		c.base[i], _ = c.b.All[i].Seq.LogWeight()
 	}
 	return nil

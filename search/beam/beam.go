@@ -160,10 +160,10 @@ func (r *run) follow(ctx context.Context, next []choice) error {
 			return err
 		}
 		s := &r.beams.All[at]
-		if r.sums[at] = c.sum; s.Ended || s.Full {
+		if r.sums[at] = c.sum; !s.GoesOn() {
 			r.finish(s.Drawn, c.sum, s.Ended)
 		}
-		r.live[at] = !s.Ended && !s.Full
+		r.live[at] = s.GoesOn()
 	}
 	return nil
 }

@@ -76,17 +76,14 @@ func rate(ctx context.Context, p *search.Problem, all []search.Attempt) (scored 
 	scores := search.NewScores(p)
 	for i := range all {
 		a := &all[i]
-		if a.Score, err = scores.Of(ctx, p.Text(a.IDs)); err == nil {
-			if !math.IsInf(a.Score, -1) {
-				scored++
-				continue
-			}
-			err = errors.New("search: best: the scorer gives minus infinity")
-		}
-		if ctx.Err() != nil {
+		if a.Score, a.Fault, err = scores.Rate(ctx, p.Text(a.IDs)); err != nil {
 			return scored, err
 		}
-		a.Score, a.Fault = 0, err.Error()
+		if a.Fault == "" {
+			scored++
+		} else {
+			a.Score = 0
+		}
 	}
 	return scored, nil
 }

@@ -5,7 +5,6 @@ package cntp
 
 import (
 	"context"
-	"errors"
 	"math"
 	"strings"
 
@@ -57,13 +56,7 @@ func (c cntp) Run(ctx context.Context, p *search.Problem) (*search.Result, error
 	b.Weigh = true
 	wait(b, 1)
 	r := &run{cntp: c, p: p, b: b, figures: map[string]float64{"branchings": 0, "trials": 0, "trial_tokens": 0}}
-	for main := &b.All[0]; err == nil && !main.Ended && !main.Full; {
-		err = r.advance(ctx)
-	}
-	if err = errors.Join(err, b.Close()); err != nil {
-		return nil, err
-	}
-	return &search.Result{Tokens: b.All[0].Drawn, Index: p.Index, Attempts: []search.Attempt{b.All[0].Attempt()}, Figures: r.figures}, nil
+	return b.First(r.figures, func() error { return r.advance(ctx) })
 }
 
 // A run is a search on its way.

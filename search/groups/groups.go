@@ -60,7 +60,7 @@ func (g groups) step(ctx context.Context, b *search.Samples, scores []float64) (
 	lists, errs := make([][]sample.Token, g.n), make([]error, g.n)
 	var work sync.WaitGroup
 	for i := range b.All {
-		if s := &b.All[i]; !s.Ended && !s.Full {
+		if s := &b.All[i]; s.GoesOn() {
 			more = true
 			work.Go(func() { lists[i], errs[i] = s.Seq.Likeliest(ctx, g.n) })
 		}

@@ -5,6 +5,7 @@
 package smc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -56,23 +57,21 @@ func (s smc) Check(p *search.Problem) error {
 // A run is a search on its way. Particle i is sample i.
 type run struct {
 	smc
-	p      *search.Problem
-	b      *search.Samples
-	rng    *rand.Rand
-	scores *search.Scores // nil: the power alone weighs
-	all    []particle
-	taken  int     // sample indices besides those of the samples
-	logZ   float64 // of the resamplings so far
-	counts map[string]float64
+	p       *search.Problem
+	b       *search.Samples
+	rng     *rand.Rand
+	scores  *search.Scores // nil: the power alone weighs
+	all     []particle
+	weights *search.Weights
+	counts  map[string]float64
 }
 
 // A particle is what is known of a sample. Numbers are logarithms.
 type particle struct {
-	weight float64 // since the last resampling
-	value  float64 // the reward of the text so far
-	ahead  float64 // the reward that is expected behind it
-	from   int     // tokens before the last block
-	fault  string  // why it has no weight
+	value float64 // the reward of the text so far
+	ahead float64 // the reward that is expected behind it
+	from  int     // tokens before the last block
+	fault string  // why it has no weight
 }
 
 // Run implements [search.Program].
@@ -82,16 +81,12 @@ func (s smc) Run(ctx context.Context, p *search.Problem) (*search.Result, error)
 		return nil, err
 	}
 	b.Weigh = s.power != 1
-	r := &run{smc: s, p: p, b: b, rng: p.Rand(), all: make([]particle, s.n), counts: map[string]float64{}}
-	if p.Scorer != nil {
-		r.scores = search.NewScores(p)
+	r := &run{
+		smc: s, p: p, b: b, rng: p.Rand(), scores: search.NewScores(p), all: make([]particle, s.n), weights: search.NewWeights(s.n), counts: map[string]float64{},
 	}
-	err = r.run(ctx)
-	if lost := r.scores != nil && r.scores.Lost(); lost && errors.Is(err, search.ErrScorer) {
+	if err = r.run(ctx); errors.Is(err, search.ErrScorer) {
 		for i := range r.all {
-			if r.all[i].fault == "" {
-				r.all[i].fault = err.Error() // what there is, is kept
-			}
+			r.all[i].fault = cmp.Or(r.all[i].fault, err.Error()) // what there is, is kept
 		}
 		err = nil
 	}
@@ -103,50 +98,25 @@ func (s smc) Run(ctx context.Context, p *search.Problem) (*search.Result, error)
 
 // run draws until all samples have ended.
 func (r *run) run(ctx context.Context) error {
-	for {
+	for more := true; more; {
 		for i := range r.all {
 			r.all[i].from = len(r.b.All[i].Drawn)
 		}
-		if err := r.draw(r.block); err != nil {
-			return err
+		err := r.b.DrawUpTo(r.block)
+		if err == nil {
+			err = r.weigh(ctx)
 		}
-		if err := r.weigh(ctx); err != nil {
-			return err
-		}
-		w, err := r.shares()
 		if err != nil {
 			return err
 		}
-		worth := search.Effective(w)
+		worth := search.Effective(r.weights.Shares())
 		if least, ok := r.counts["least_effective"]; !ok || worth < least {
 			r.counts["least_effective"] = worth
 		}
-		switch {
-		case !r.goOn():
-			return nil
-		case r.threshold == 1 || worth < r.threshold*float64(r.n):
-			if err := r.resample(ctx, w); err != nil {
+		if more = r.b.GoOn(); more && (r.threshold == 1 || worth < r.threshold*float64(r.n)) {
+			if err := r.resample(ctx); err != nil {
 				return err
 			}
-		}
-	}
-}
-
-// goOn reports whether a sample goes on.
-func (r *run) goOn() bool {
-	for i := range r.b.All {
-		if s := &r.b.All[i]; !s.Ended && !s.Full {
-			return true
-		}
-	}
-	return false
-}
-
-// draw draws up to n tokens for each sample that goes on and does not wait.
-func (r *run) draw(n int) error {
-	for range n {
-		if drew, err := r.b.Draw(); err != nil || !drew {
-			return err
 		}
 	}
 	return nil
@@ -156,58 +126,67 @@ func (r *run) draw(n int) error {
 func (r *run) weigh(ctx context.Context) error {
 	next, some := slices.Clone(r.all), make([]bool, r.n)
 	for i := range next {
-		some[i] = len(r.b.All[i].Drawn) > next[i].from && !math.IsInf(next[i].weight, -1) // else it has ended before, or is dead
-		if some[i] {
-			if err := r.value(ctx, i, &next[i]); err != nil {
-				return err
-			}
-		}
+		some[i] = len(r.b.All[i].Drawn) > next[i].from && !math.IsInf(r.weights.Logs[i], -1) // else it has ended before, or is dead
 	}
-	if err := r.lookAhead(ctx, next, some); err != nil {
+	if err := r.value(ctx, next, some); err != nil {
 		return err
 	}
 	for i := range next {
-		if old := &r.all[i]; some[i] {
-			next[i].weight = old.weight + next[i].value + next[i].ahead - old.value - old.ahead
+		if some[i] {
+			r.weights.Logs[i] += next[i].reward() - r.all[i].reward()
 		}
 	}
-	copy(r.all, next)
+	if copy(r.all, next); !r.weights.Alive() {
+		return errors.New("search: smc: no sample has any weight: " + r.all[0].fault)
+	}
 	return nil
 }
 
-// value sets the reward of a sample's text. A scorer that fails gives no weight.
-func (r *run) value(ctx context.Context, i int, q *particle) error {
-	q.value, q.ahead, q.fault = 0, 0, ""
-	for _, p := range r.b.All[i].Probs {
-		if r.power != 1 {
-			q.value += (r.power - 1) * math.Log(p)
+// reward returns that of a particle, with what is expected.
+func (q *particle) reward() float64 { return q.value + q.ahead }
+
+// value sets the rewards of those samples of which some is true, and what is expected behind them. A scorer that fails gives no weight.
+func (r *run) value(ctx context.Context, all []particle, some []bool) (err error) {
+	for i := range all {
+		if some[i] && err == nil {
+			all[i].ahead = 0
+			all[i].value, all[i].fault, err = r.rate(ctx, i)
 		}
 	}
-	if r.scores == nil {
-		return nil
+	if err == nil && r.rollouts > 0 {
+		err = r.lookAhead(ctx, all, some)
 	}
-	score, err := r.scores.Of(ctx, r.p.Text(r.b.All[i].IDs()))
-	switch {
-	case err != nil && (r.scores.Lost() || ctx.Err() != nil):
-		return err
-	case err != nil:
-		score, q.fault = math.Inf(-1), err.Error()
-	case math.IsInf(score, -1):
-		q.fault = "search: smc: its reward is 0"
-	}
-	q.value += score
-	return nil
+	return err
 }
 
-// shares returns the weights as parts of 1.
-func (r *run) shares() ([]float64, error) {
-	logs, alive := make([]float64, r.n), false
-	for i, q := range r.all {
-		logs[i] = q.weight
-		alive = alive || !math.IsInf(q.weight, -1)
+// rate returns the reward of a sample's text, and why it has none.
+func (r *run) rate(ctx context.Context, i int) (value float64, fault string, err error) {
+	if r.power != 1 {
+		for _, p := range r.b.All[i].Probs {
+			value += (r.power - 1) * math.Log(p)
+		}
 	}
-	if !alive {
-		return nil, errors.New("search: smc: no sample has any weight: " + r.all[0].fault)
+	score, fault, err := r.scores.Rate(ctx, r.p.Text(r.b.All[i].IDs()))
+	return value + score, fault, cmp.Or(err, r.scores.Lost())
+}
+
+// result chooses the answer.
+func (r *run) result() *search.Result {
+	w := r.weights.Shares()
+	at := search.Choose(w, r.rng.Float64())
+	for i := range w {
+		if r.best && w[i] > 0 && r.all[i].value > r.all[at].value {
+			at = i
+		}
 	}
-	return search.Shares(logs), nil
+	r.counts["effective"], r.counts["log_normaliser"] = search.Effective(w), r.weights.LogNormaliser()
+	out := &search.Result{Tokens: r.b.All[at].Drawn, Index: r.b.All[at].Index, Figures: r.counts}
+	for i := range r.b.All {
+		a := r.b.All[i].Attempt()
+		if a.Weight, a.Fault = w[i], r.all[i].fault; !math.IsInf(r.all[i].value, -1) {
+			a.Score = r.all[i].value
+		}
+		out.Attempts = append(out.Attempts, a)
+	}
+	return out
 }

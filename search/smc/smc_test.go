@@ -224,7 +224,7 @@ func TestFaults(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	_, err = m.Run(t, "smc,n=8,block=1", 1, search.Problem{Seed: 2, MaxTokens: 3, Scorer: scorer(func(string) float64 { return 0 })})
-	if err == nil || !strings.Contains(err.Error(), "no sample has any weight: search: smc: its reward is 0") {
+	if err == nil || !strings.Contains(err.Error(), "no sample has any weight: search: the scorer gives minus infinity") {
 		t.Errorf("%v", err)
 	}
 	fails := &search.Scorer{Score: func(_ context.Context, text string) (float64, error) {

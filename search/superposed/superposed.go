@@ -254,6 +254,7 @@ func (r *run) follow(chosen []candidate, logits []float32, n int) error {
 			r.finished = append(r.finished, d)
 		}
 	}
+	r.p.Watch.Tell(func(p *search.Progress) { p.Samples, p.Tokens = len(r.alive), p.Tokens+len(r.alive) })
 	slices.SortStableFunc(r.finished, func(a, b draft) int { return cmp.Compare(b.score, a.score) })
 	r.finished = r.finished[:min(r.k, len(r.finished))]
 	return nil

@@ -6,7 +6,6 @@ package vote
 
 import (
 	"context"
-	"math"
 
 	"grove/internal/options"
 	"grove/search"
@@ -16,7 +15,7 @@ func init() {
 	search.Register(search.Info{
 		Name: "vote", Paper: "Self-Consistency, 2022", Options: "n=4,answer=number,weigh=count",
 		Open: func(o *options.Options) search.Program {
-			return vote{o.Int("n", 4, 2, 64), extractors[o.Word("answer", "number", "line", "boxed", "text")], o.Word("weigh", "count", "likelihood") == "likelihood"}
+			return vote{o.Int("n", 4, 2, 64), search.Extractors[o.Word("answer", "number", "line", "boxed", "text")], o.Word("weigh", "count", "likelihood") == "likelihood"}
 		},
 	})
 }
@@ -50,39 +49,8 @@ func (v vote) Run(ctx context.Context, p *search.Problem) (*search.Result, error
 		a.Answer = v.extract(p.Text(a.IDs))
 		r.Attempts = append(r.Attempts, a)
 	}
-	at, votes := count(r.Attempts, v.weighed)
+	at, votes := search.Vote(r.Attempts, v.weighed)
 	r.Tokens, r.Index = all[at].Drawn, all[at].Index
 	r.Figures = map[string]float64{"votes": float64(votes)}
 	return r, nil
-}
-
-// count returns the first attempt with the answer that has the most votes, and how many attempts give it; of equal ones the answer that
-// comes first. It sets the attempts' weights. An attempt without an answer has no vote; where none has one, the first attempt is taken.
-func count(all []search.Attempt, weighed bool) (at, votes int) {
-	sums, total := map[string]float64{}, 0.0
-	for i := range all {
-		if all[i].Answer == "" {
-			continue
-		}
-		all[i].Weight = 1
-		if weighed {
-			all[i].Weight = math.Exp(all[i].Logprob / float64(max(1, all[i].Tokens)))
-		}
-		sums[all[i].Answer] += all[i].Weight
-		total += all[i].Weight
-	}
-	for i := range all {
-		if sums[all[i].Answer] > sums[all[at].Answer] {
-			at = i
-		}
-	}
-	for i := range all {
-		if all[i].Answer != "" {
-			all[i].Weight /= total
-			if all[i].Answer == all[at].Answer {
-				votes++
-			}
-		}
-	}
-	return at, votes
 }

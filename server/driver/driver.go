@@ -57,15 +57,36 @@ type CanvasEncoder interface {
 	Canvas(answer int, runs []any) error
 }
 
-// watch lets the stream tell how far the canvas is, where the request asks for that.
+// watch lets the stream tell how far the canvas or the search is, where the request asks for that.
 func (g *Generation) watch(e Encoder) (err error) {
-	if g.Watched, err = g.fields.Diffusion.Watched(g.Out != nil); err != nil || !g.Watched {
+	if g.Watched, err = g.fields.Diffusion.Watched(g.Out != nil); err != nil {
 		return err
 	}
-	if _, tells := e.(CanvasEncoder); !tells {
-		return wire.Unsupported("diffusion.progress", "the streams of this route do not tell it; /v1/chat/completions, /v1/completions and /completion do")
+	field := "diffusion.progress"
+	if g.Searching = g.fields.SearchProgress; g.Searching {
+		field = "search_progress"
+		switch {
+		case g.Out == nil:
+			return wire.Refuse(field, "search_progress: it is of streams, and stream is not true")
+		case len(g.Prompts) > 0 && g.Prompts[0].Search == "":
+			return wire.Refuse(field, "search_progress: the request has no search")
+		}
+	}
+	if _, tells := e.(CanvasEncoder); !tells && (g.Watched || g.Searching) {
+		return wire.Unsupported(field, "the streams of this route do not tell it; /v1/chat/completions, /v1/completions and /completion do")
 	}
 	return nil
+}
+
+// searchPart is the object of a stream that tells how far the search of an answer is. It has no choices, as OpenAI's last one with the usage.
+type searchPart struct {
+	Choices  []any          `json:"choices"`
+	Progress searchProgress `json:"search_progress"`
+}
+
+type searchProgress struct {
+	Answer int `json:"answer"`
+	grove.SearchProgress
 }
 
 // Generation is a request for answers. Parse sets its prompts, N, Scores, FieldNames, LogprobsField and Stored.
@@ -263,6 +284,8 @@ func (g *Generation) drive(e Encoder) (err error) {
 			return e.End(n.Answer)
 		case n.Canvas != nil:
 			return e.(CanvasEncoder).Canvas(n.Answer, wire.Canvas(n.Canvas))
+		case n.Search != nil:
+			return g.Out.Send(searchPart{[]any{}, searchProgress{n.Answer, *n.Search}})
 		case n.Answer >= 0:
 			return e.Token(n.Answer, n.Token, n.Timings)
 		case g.Out != nil:

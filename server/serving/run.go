@@ -24,6 +24,7 @@ type Spec struct {
 	N         int             // answers to each
 	Timed     bool            // each token comes with timings
 	Watched   bool            // events tell how far a canvas is
+	Searching bool            // events tell how far a search is
 	Timeout   time.Duration   // 0: none
 	Session   string          // name of the file that keeps the keys and values; "": none
 
@@ -130,11 +131,15 @@ func (j *Job) Close() {
 type Event struct {
 	Answer  int // -1: no answer has an event, and [Config.KeepAlive] has passed
 	Token   grove.Token
-	Timings *Timings          // up to the token; nil: not asked for
-	Done    bool              // the answer has ended
-	Canvas  []grove.CanvasRun // of a model of masked diffusion, before a pass; nil: the event is no such one
+	Timings *Timings              // up to the token; nil: not asked for
+	Done    bool                  // the answer has ended
+	Canvas  []grove.CanvasRun     // of a model of masked diffusion, before a pass; nil: the event is no such one
+	Search  *grove.SearchProgress // nil: the event is none of a search
 	err     error
 }
+
+// searchEvery is the least time between two events of a search.
+const searchEvery = 250 * time.Millisecond
 
 // Unsaved returns the error by which the session of the answer could not be kept. It is known once [Job.Run] has returned.
 func (j *Job) Unsaved() error { return j.unsaved }
@@ -266,6 +271,15 @@ func (j *Job) generate(i int, send func(Event) bool) (err error) {
 	}
 	if j.spec.Watched {
 		g.WatchCanvas(func(c []grove.CanvasRun) { send(Event{Token: grove.Token{ID: token.None}, Canvas: c}) })
+	}
+	if j.spec.Searching {
+		var next time.Time
+		g.WatchSearch(func(p grove.SearchProgress) {
+			if now := time.Now(); !now.Before(next) {
+				next = now.Add(searchEvery)
+				send(Event{Token: grove.Token{ID: token.None}, Search: &p})
+			}
+		})
 	}
 	for t, err := range g.Tokens() {
 		if errors.Is(err, grove.ErrSession) {

@@ -40,6 +40,8 @@ type Stages struct {
 	Accept string `json:"accept" bytes:"1024"` // the rule by which drafts are accepted
 	Search string `json:"search" bytes:"1024"` // a program with its options
 
+	SearchProgress bool `json:"search_progress"` // of a stream: objects tell how far the search is
+
 	SkipLayers string `json:"skip_layers" bytes:"1024"` // by which places tokens skip layers
 
 	Diffusion *Diffusion `json:"diffusion"` // of a diffusion model

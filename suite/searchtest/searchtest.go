@@ -3,6 +3,7 @@ package searchtest
 
 import (
 	"math"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -19,25 +20,40 @@ import (
 // A Toy is a model whose probabilities are a table. Its first tokens are Words; the others are never drawn. The empty word ends an answer.
 type Toy struct {
 	Engine *engine.Engine
+	Model  model.Model
+	Pool   *par.Pool
 	Words  []string
-	// Next returns the probabilities of the words behind a beginning of an answer.
+	// Next returns the probabilities of the words behind a beginning of an answer; nil: they are the model's own, of all its tokens.
 	Next func(answer string) []float64
 }
+
+// Prompt is the prompt of a model's problems.
+var Prompt = []token.ID{3, 1, 2}
 
 // New returns a model for so many sequences at a time.
 func New(tb testing.TB, slots int, words []string, next func(answer string) []float64) *Toy {
 	tb.Helper()
-	pool := par.New(1)
-	tb.Cleanup(pool.Close)
-	m, err := model.Open(modeltest.Spec{Context: 300}.File(tb), pool, model.Options{})
-	if err != nil {
+	t := Of(tb, slots, modeltest.Spec{Context: 300})
+	t.Words, t.Next = words, next
+	return t
+}
+
+// Of returns a model of a kind with its own probabilities, for so many sequences at a time. Its words are the numbers of its tokens.
+func Of(tb testing.TB, slots int, spec modeltest.Spec) *Toy {
+	tb.Helper()
+	t := &Toy{Pool: par.New(1)}
+	tb.Cleanup(t.Pool.Close)
+	var err error
+	if t.Model, err = model.Open(spec.File(tb), t.Pool, model.Options{}); err != nil {
 		tb.Fatal(err)
 	}
-	e, err := engine.New(m, pool, engine.Config{Seqs: slots})
-	if err != nil {
+	if t.Engine, err = engine.New(t.Model, t.Pool, engine.Config{Seqs: slots}); err != nil {
 		tb.Fatal(err)
 	}
-	return &Toy{e, words, next}
+	for id := range t.Model.Info().Vocabulary {
+		t.Words = append(t.Words, strconv.Itoa(id)+" ")
+	}
+	return t
 }
 
 // Text returns the text of words.
@@ -55,11 +71,13 @@ func (t *Toy) Problem(tb testing.TB, temperature float32, p search.Problem) (ful
 	tb.Helper()
 	a := engine.Answer{
 		Sampling: sample.Params{Temperature: temperature, Seed: p.Seed}, SampleIndex: p.Index, PostSampling: temperature > 0,
-		Stages: []sample.Stage{&table{toy: t, states: []string{""}, known: map[string]sample.StageState{}}},
+	}
+	if t.Next != nil {
+		a.Stages = []sample.Stage{&table{toy: t, states: []string{""}, known: map[string]sample.StageState{}}}
 	}
 	s, err := t.Engine.NewSequence(a)
 	if err == nil {
-		err = s.Append(tb.Context(), []token.ID{3, 1, 2})
+		err = s.Append(tb.Context(), Prompt)
 	}
 	if err != nil {
 		tb.Fatal(err)
@@ -67,6 +85,7 @@ func (t *Toy) Problem(tb testing.TB, temperature float32, p search.Problem) (ful
 	p.First, p.Text, p.Greedy = s, t.Text, temperature == 0
 	p.Piece = func(dst []byte, id token.ID, _ bool) ([]byte, error) { return append(dst, t.Words[id]...), nil }
 	p.Slots, _ = t.Engine.Slots()
+	p.Layers = t.Engine.Model().Size().Layers
 	p.Ends = func(id token.ID) bool { return t.Words[id] == "" }
 	p.Ender = func() func(engine.SampledToken) bool {
 		return func(d engine.SampledToken) bool { return p.Ends(d.ID) }

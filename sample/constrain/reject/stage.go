@@ -107,13 +107,16 @@ func (s *Stage) Fork(at sample.StageState) (sample.Stage, sample.StageState) {
 
 // LogWeight implements [sample.Weigher]: the logarithm of the product of the weights of the draws that led to the text;
 // 0 without Options.Weights, and for tokens that were not drawn.
-func (s *Stage) LogWeight(at sample.StageState) (sum float64) {
-	for i := int(at); i > 0; i = s.nodes[i].parent {
-		if p := &s.nodes[s.nodes[i].parent]; p.drawn == s.nodes[i].id {
-			sum += p.weight
-		}
+func (s *Stage) LogWeight(at sample.StageState) float64 {
+	n := &s.nodes[at]
+	if at == 0 {
+		return n.before
 	}
-	return sum + s.nodes[0].before
+	sum := s.LogWeight(sample.StageState(n.parent)) // in the order of the text, whatever of it was kept together
+	if p := &s.nodes[n.parent]; p.drawn == n.id {
+		sum += p.weight
+	}
+	return sum
 }
 
 // Allows implements [sample.Legal]: one check.

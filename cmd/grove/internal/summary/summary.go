@@ -62,7 +62,7 @@ func rate(n int, d time.Duration) float64 {
 	return float64(n) / d.Seconds()
 }
 
-// WriteSuggestions writes the answers of a search that suggests several, the best first, a line each.
+// WriteSuggestions writes the answers of a search that suggests several, in its order, a line each.
 func (s Summary) WriteSuggestions(w io.Writer) {
 	for i, a := range s.Attempts {
 		if a.Perplexity > 0 {

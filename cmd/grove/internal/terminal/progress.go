@@ -88,8 +88,8 @@ const (
 
 // newBar returns the bar of a job, nil where the terminal has no room for one.
 func (p *Progress) newBar(all int64) *progressbar.ProgressBar {
-	columns, _, err := term.GetSize(int(os.Stderr.Fd()))
-	if !Is(os.Stderr) || os.Getenv("TERM") == "dumb" || err != nil {
+	columns := erasable()
+	if columns == 0 {
 		return nil
 	}
 	options := []progressbar.Option{
@@ -105,6 +105,15 @@ func (p *Progress) newBar(all int64) *progressbar.ProgressBar {
 	p.gate, p.stop = gate{opens: time.Now().Add(showAfter)}, make(chan struct{})
 	go p.tick(p.stop)
 	return progressbar.NewOptions64(all, append(options, progressbar.OptionSetWidth(min(room, 40)))...)
+}
+
+// erasable returns the columns of standard error, where that is a terminal that can erase a line; else 0.
+func erasable() int {
+	columns, _, err := term.GetSize(int(os.Stderr.Fd()))
+	if !Is(os.Stderr) || os.Getenv("TERM") == "dumb" || err != nil {
+		return 0
+	}
+	return columns
 }
 
 // tick shows the bar anew until stop is closed: a step may be long.

@@ -1,12 +1,13 @@
-package vote
+package search
 
 import (
+	"math"
 	"regexp"
 	"strings"
 )
 
-// extractors return the final answer of a text, so that equal answers are equal texts; "": there is none.
-var extractors = map[string]func(text string) string{"number": lastNumber, "line": lastLine, "boxed": lastBoxed, "text": strings.TrimSpace}
+// Extractors return the final answer of a text, so that equal answers are equal texts; "": there is none.
+var Extractors = map[string]func(text string) string{"number": lastNumber, "line": lastLine, "boxed": lastBoxed, "text": strings.TrimSpace}
 
 var numbers = regexp.MustCompile(`[-+]?(\d{1,3}(,\d{3})+|\d+)(\.\d+)?`)
 
@@ -80,4 +81,35 @@ func lastBoxed(text string) string {
 		}
 	}
 	return ""
+}
+
+// Vote returns the first attempt with the answer that has the most votes, and how many attempts give it; of equal ones the answer that
+// comes first. It sets the attempts' weights. An attempt without an answer has no vote; where none has one, the first attempt is taken.
+func Vote(all []Attempt, weighed bool) (at, votes int) {
+	sums, total := map[string]float64{}, 0.0
+	for i := range all {
+		if all[i].Answer == "" {
+			continue
+		}
+		all[i].Weight = 1
+		if weighed {
+			all[i].Weight = math.Exp(all[i].Logprob / float64(max(1, all[i].Tokens)))
+		}
+		sums[all[i].Answer] += all[i].Weight
+		total += all[i].Weight
+	}
+	for i := range all {
+		if sums[all[i].Answer] > sums[all[at].Answer] {
+			at = i
+		}
+	}
+	for i := range all {
+		if all[i].Answer != "" {
+			all[i].Weight /= total
+			if all[i].Answer == all[at].Answer {
+				votes++
+			}
+		}
+	}
+	return at, votes
 }
