@@ -18,6 +18,7 @@ import (
 var steering = []struct{ search, idle string }{
 	{"contrast,beta=1", "contrast,alpha=0,beta=0"},
 	{"proxy,weight=1.5", "proxy,weight=0"},
+	{"anchored,k=0.1", ""},
 }
 
 // guided opens the target with two smaller models as guides.
@@ -155,6 +156,7 @@ func TestGuides(t *testing.T) {
 		{m, "contrast,guide=3", "", "it needs guide 3, and 2 are open"},
 		{m, "contrast,alpha=2", "", "alpha is \"2\"; it must be a number from 0 to 1"},
 		{m, "proxy,tuned=2", "", "tuned and untuned are both guide 2"},
+		{m, "anchored,k=-1", "", "k is \"-1\"; it must be a number from 0"},
 		{m, "contrast", "lookup", "method lookup: the search draws by other logits"},
 		{other, "contrast", "", "guide 1 (gopher-nano) has another vocabulary than the model"},
 	} {
@@ -165,4 +167,47 @@ func TestGuides(t *testing.T) {
 			t.Errorf("%s: %v, want %q", tt.search, err, tt.want)
 		}
 	}
+}
+
+// TestAnchored: an answer anchored to a safe model never diverges from it by more than its budget; without a budget it is the safe model's own, and with a large
+// one that of plain decoding, bit for bit. Penalties and a constraint work on both models.
+func TestAnchored(t *testing.T) {
+	m, nano := guided(t, grove.Options{Parallel: 2}), open(t, "gopher-nano", grove.Options{Parallel: 2})
+	kinds := map[string]float64{}
+	for i, change := range []func(r *grove.Request){
+		func(*grove.Request) {},
+		func(r *grove.Request) { r.Sampling.TopP, r.Penalties.Repeat, r.Penalties.RepeatWindow = 0, 1.3, -1 },
+		func(r *grove.Request) { r.Constraint = &grove.Constraint{Regex: `[a-z :=+\n\t]{4,40}return n\n\}\n`} },
+	} {
+		for seed := range uint64(3) {
+			r := steered("", seed)
+			r.Sampling.Temperature, r.SampleIndex = .9, int(seed)
+			change(&r)
+			risky, _ := generate(t, m, r)
+			safe := answerIDs(generate(t, nano, r))
+			for _, k := range []string{"0", "0.02", "0.15", "1.5", "100000"} {
+				r.Search = "anchored,debt=2,k=" + k
+				got, stats := generate(t, m, r)
+				f := stats.Figures
+				if f["spent"] > max(0, f["accrued"]) || f["safe"]+f["risky"]+f["fused"] != float64(stats.Tokens) {
+					t.Errorf("%d, k %s: %v of %d tokens", i, k, f, stats.Tokens)
+				}
+				for _, name := range []string{"safe", "risky", "fused"} {
+					kinds[name] += f[name]
+				}
+				if ids := answerIDs(got, stats); k == "0" && cmp.Diff(safe, ids) != "" {
+					t.Errorf("%d, k 0: %v, the safe model has %v", i, ids, safe)
+				}
+				if same := f["risky"] == float64(stats.Tokens); same && cmp.Diff(risky, got, sameBits) != "" || k == "100000" && r.Sampling.TopP == 0 && !same {
+					t.Errorf("%d, k %s (-plain +got): %v\n%s", i, k, f, cmp.Diff(risky, got, sameBits))
+				}
+			}
+		}
+	}
+	for _, name := range []string{"safe", "risky", "fused"} {
+		if kinds[name] < 50 {
+			t.Errorf("tokens: %v", kinds)
+		}
+	}
+	idleAll(t, m)
 }

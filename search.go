@@ -37,9 +37,9 @@ func Searches() []SearchInfo {
 	return all
 }
 
-// SearchSamples returns how many samples a search draws of an answer, 1 for "", or an [*OptionError] where a text is none
-// that [Request.Search] takes. They need as many slots; see [Options.Parallel].
-func SearchSamples(text string) (int, error) {
+// SearchSlots returns how many texts a search computes of an answer at a time, 1 for "", or an [*OptionError] where a text is none
+// that [Request.Search] takes; see [Options.Parallel].
+func SearchSlots(text string) (int, error) {
 	if text == "" {
 		return 1, nil
 	}
@@ -47,7 +47,7 @@ func SearchSamples(text string) (int, error) {
 	if err != nil {
 		return 0, &OptionError{Err: fmt.Errorf("grove: %w", err)}
 	}
-	return p.Samples(), nil
+	return search.Slots(p), nil
 }
 
 // openSearch opens the program that the request asks for, or returns an [*OptionError].

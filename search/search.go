@@ -100,6 +100,21 @@ type Program interface {
 	Run(ctx context.Context, p *Problem) (*Result, error)
 }
 
+// Wide is a program that computes more sequences at a time than it takes sample indices.
+type Wide interface {
+	Program
+	// Slots returns how many; with fewer it takes longer.
+	Slots() int
+}
+
+// Slots returns how many sequences of a model a program computes at a time.
+func Slots(p Program) int {
+	if w, ok := p.(Wide); ok {
+		return w.Slots()
+	}
+	return p.Samples()
+}
+
 // Info describes a program. Every program is lossy: its answer is not that of plain decoding.
 type Info struct {
 	Name    string

@@ -25,7 +25,7 @@ func (s Search) put(o *grove.Options) (err error) {
 		return exit.With(exit.CodeUsage, errors.New("--guide: no search is named that asks for a guide; add one (--search)"))
 	}
 	o.Guides = s.Guide
-	o.Parallel, err = grove.SearchSamples(s.Program)
+	o.Parallel, err = grove.SearchSlots(s.Program)
 	return err
 }
 
