@@ -19,6 +19,8 @@ var steering = []struct{ search, idle string }{
 	{"contrast,beta=1", "contrast,alpha=0,beta=0"},
 	{"proxy,weight=1.5", "proxy,weight=0"},
 	{"anchored,k=0.1", ""},
+	{"transferq,k=3,weight=4,length=3", "transferq,weight=0"},
+	{"transferq,k=2,rollouts=2,length=2,transfer=indirect,guide=2,by=sum", ""},
 }
 
 // guided opens the target with two smaller models as guides.

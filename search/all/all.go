@@ -14,5 +14,6 @@ import (
 	_ "grove/search/proxy"
 	_ "grove/search/smc"
 	_ "grove/search/superposed"
+	_ "grove/search/transferq"
 	_ "grove/search/vote"
 )

@@ -9,8 +9,8 @@ import (
 
 	"grove/engine"
 	"grove/internal/options"
+	"grove/internal/stat"
 	"grove/search"
-	"grove/text/token"
 	"grove/text/tokenizer"
 )
 
@@ -74,37 +74,25 @@ func (a anchored) debt(ctx context.Context, p *search.Problem, guide *search.Gui
 	if a.prompt == 0 || len(p.Prompt) < 2 {
 		return 0, nil
 	}
-	both := [2][]float64{}
-	for i, e := range []*engine.Engine{p.First.Engine(), guide.Engine} {
+	ratios, sign := make([]float64, len(p.Prompt)), 1.0
+	for _, e := range []*engine.Engine{p.First.Engine(), guide.Engine} {
 		at := 0
 		err := e.Logits(ctx, p.Prompt[:len(p.Prompt)-1], 0, func(row []float32) error {
 			at++
-			both[i] = append(both[i], logprob(row, p.Prompt[at]))
+			ratios[at] += sign * (float64(row[p.Prompt[at]]) - stat.LogSumExp(row))
 			return nil
 		})
 		if err != nil {
 			return 0, err
 		}
+		sign = -1
 	}
-	var ratios []float64
-	for i, l := range both[0] {
-		if r := l - both[1][i]; guide.Tokenizer.Type(p.Prompt[i+1]) != tokenizer.Control && !math.IsNaN(r) {
-			ratios = append(ratios, r)
+	for i, id := range p.Prompt {
+		if guide.Tokenizer.Type(id) == tokenizer.Control || math.IsNaN(ratios[i]) {
+			ratios[i] = 0
 		}
 	}
-	return debtOf(ratios, a.prompt), nil
-}
-
-// logprob returns the logarithm of a token's probability.
-func logprob(row []float32, id token.ID) float64 {
-	most, sum := math.Inf(-1), 0.0
-	for _, l := range row {
-		most = max(most, float64(l))
-	}
-	for _, l := range row {
-		sum += math.Exp(float64(l) - most)
-	}
-	return float64(row[id]) - most - math.Log(sum)
+	return debtOf(ratios[1:], a.prompt), nil
 }
 
 // walk draws an answer's tokens.
@@ -120,7 +108,10 @@ func (w *walk) next(ctx context.Context) (d engine.SampledToken, err error) {
 	if err := w.compute(ctx); err != nil {
 		return d, err
 	}
-	switch w.budget.spend(&w.fused, w.safely(), w.p) {
+	for len(w.q) < len(w.p) { // one of the models has padding
+		w.q = append(w.q, 0)
+	}
+	switch w.budget.spend(&w.fused, w.q[:len(w.p)], w.p) {
 	case ofRisky:
 		if d, err = w.risky.Next(ctx); err != nil {
 			return d, err
@@ -151,12 +142,4 @@ func (w *walk) compute(ctx context.Context) (err error) {
 	}()
 	w.p, err = w.risky.Probs(ctx, w.p)
 	return errors.Join(err, <-done)
-}
-
-// safely returns the safe model's distribution over the other's tokens.
-func (w *walk) safely() []float64 {
-	for len(w.q) < len(w.p) {
-		w.q = append(w.q, 0)
-	}
-	return w.q[:len(w.p)]
 }

@@ -109,23 +109,15 @@ func (f *fusion) solve(k float64) float64 {
 	}
 	low, high := 0.0, 1.0
 	theta := min(max(k/(k+1), 1e-4), 1-1e-4)
-	for range 20 {
+	for step := range 32 {
 		kl, slope := f.at(theta)
 		if kl > k {
 			high = theta
 		} else if low = theta; kl >= k*(1-1e-8) {
 			return low
 		}
-		if theta -= (kl - k*(1-1e-9)) / slope; !(theta > low && theta < high) {
+		if theta -= (kl - k*(1-1e-9)) / slope; step >= 20 || !(theta > low && theta < high) {
 			theta = (low + high) / 2
-		}
-	}
-	for range 12 {
-		theta = (low + high) / 2
-		if kl, _ := f.at(theta); kl <= k {
-			low = theta
-		} else {
-			high = theta
 		}
 	}
 	return low
