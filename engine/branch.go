@@ -64,3 +64,10 @@ func (s *Sequence) Describe(ctx context.Context, id token.ID) (SampledToken, err
 	}
 	return s.answer.describe(s.chain, 0, logits, len(s.text), id)
 }
+
+// Pick draws a token by probabilities of the caller's, with the noise by which Next draws the token behind the text; [token.None] where no
+// token has any. The text stays as it is.
+func (s *Sequence) Pick(p []float64) token.ID { return s.chain.Pick(p, len(s.text), 0) }
+
+// Engine returns the sequence's engine.
+func (s *Sequence) Engine() *Engine { return s.e }

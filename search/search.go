@@ -51,6 +51,16 @@ type Problem struct {
 	Layers int
 	// Watch is told how far the search is; nil: nobody is. It changes nothing.
 	Watch *Watch
+	// Prompt is the tokens behind which First stands.
+	Prompt []token.ID
+	// Guides are the models that are open beside First's to steer it.
+	Guides []Guide
+	// Answer returns how a sequence of a guide draws as the request says: with the request's settings and stages of its own.
+	Answer func() engine.Answer
+	// Terms are those of the request, for sequences of guides.
+	Terms engine.Terms
+	// Combiner draws the tokens of First for a program that is [Combining]; nil for others.
+	Combiner *Combiner
 }
 
 // Rand returns random numbers for what a program draws besides tokens: the same for the same seed and sample index.
@@ -94,6 +104,21 @@ type Program interface {
 	Check(p *Problem) error
 	// Run searches. It closes the forks that it makes.
 	Run(ctx context.Context, p *Problem) (*Result, error)
+}
+
+// Wide is a program that computes more sequences at a time than it takes sample indices.
+type Wide interface {
+	Program
+	// Slots returns how many; with fewer it takes longer.
+	Slots() int
+}
+
+// Slots returns how many sequences of a model a program computes at a time.
+func Slots(p Program) int {
+	if w, ok := p.(Wide); ok {
+		return w.Slots()
+	}
+	return p.Samples()
 }
 
 // Info describes a program. Every program is lossy: its answer is not that of plain decoding.

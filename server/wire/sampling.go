@@ -138,7 +138,7 @@ func (f *Sampling) checkNames() error {
 	if err := grove.CheckMethods(f.Method, Clip(f.Accept)); err != nil {
 		return Refuse("accept", "%s", Plain(err))
 	}
-	if _, err := grove.SearchSamples(Clip(f.Search)); err != nil {
+	if _, err := grove.SearchSlots(Clip(f.Search)); err != nil {
 		return Refuse("search", "%s", Plain(err))
 	}
 	return nil

@@ -61,7 +61,7 @@ func (f *Searches) Apply(r *grove.Request, n int) error {
 	case n != 1:
 		return Unsupported(name, fmt.Sprintf("n is %d; it must be 1, or best_of equal to it without beam search: one answer is sent, and timings.search has the others", n))
 	}
-	if _, err := grove.SearchSamples(program); err != nil {
+	if _, err := grove.SearchSlots(program); err != nil {
 		return Refuse(name, "%s: %s", name, Plain(err))
 	}
 	r.Search = program

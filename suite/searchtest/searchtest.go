@@ -65,19 +65,34 @@ func (t *Toy) Text(ids []token.ID) string {
 	return b.String()
 }
 
-// Problem completes a problem of the model: it has a sequence behind a prompt, whose log-probabilities are those of the table. The
-// function closes that, and finds what the search has left open.
-func (t *Toy) Problem(tb testing.TB, temperature float32, p search.Problem) (full *search.Problem, done func()) {
-	tb.Helper()
+// Answer returns how a sequence draws from the table.
+func (t *Toy) Answer(temperature float32, p search.Problem) engine.Answer {
 	a := engine.Answer{
 		Sampling: sample.Params{Temperature: temperature, Seed: p.Seed}, SampleIndex: p.Index, PostSampling: temperature > 0,
 	}
 	if t.Next != nil {
 		a.Stages = []sample.Stage{&table{toy: t, states: []string{""}, known: map[string]sample.StageState{}}}
 	}
+	return a
+}
+
+// Guide makes the model a guide of a problem, all of whose guides draw from its table.
+func (t *Toy) Guide(temperature float32, p search.Problem) search.Problem {
+	p.Guides = append(p.Guides, search.Guide{Name: "toy", Engine: t.Engine, Same: true})
+	p.Answer = func() engine.Answer { return t.Answer(temperature, p) }
+	return p
+}
+
+// Problem completes a problem of the model: it has a sequence behind a prompt, whose log-probabilities are those of the table. The
+// function closes that, and finds what the search has left open.
+func (t *Toy) Problem(tb testing.TB, temperature float32, p search.Problem) (full *search.Problem, done func()) {
+	tb.Helper()
+	a := t.Answer(temperature, p)
+	p.Combiner, p.Prompt = &search.Combiner{}, Prompt
+	a.Stages = append(a.Stages, p.Combiner.Stage())
 	s, err := t.Engine.NewSequence(a)
 	if err == nil {
-		err = s.Append(tb.Context(), Prompt)
+		err = s.Append(tb.Context(), p.Prompt)
 	}
 	if err != nil {
 		tb.Fatal(err)

@@ -110,7 +110,7 @@ func (c *Batch) identity(n Model, m *grove.Model) string {
 	i := m.Info()
 	text := fmt.Sprintf("%s %.8x, context %d, cache %s", n.Name, i.SampleDigest, i.Context, c.Cache.Type)
 	for _, f := range []struct{ name, value string }{
-		{"template", n.Template}, {"adapters", strings.Join(c.Lora, " ")}, {"skip adapters", c.SkipAdapters}, {"judge", c.Judge}, {"reasoning", strings.Trim(c.Reasoning.How, "auto")},
+		{"template", n.Template}, {"adapters", strings.Join(c.Lora, " ")}, {"skip adapters", c.SkipAdapters}, {"guides", strings.Join(c.Guide, " ")}, {"judge", c.Judge}, {"reasoning", strings.Trim(c.Reasoning.How, "auto")},
 	} {
 		if f.value != "" {
 			text += ", " + f.name + " " + f.value

@@ -24,6 +24,7 @@ type Flags struct {
 	flags.Parallel
 	flags.Repack
 	flags.Draft
+	flags.Guides
 	flags.Adapters
 	flags.Skip
 	flags.Reasoning
@@ -80,7 +81,7 @@ func (c *Flags) ofOne() error {
 		given       bool
 	}{
 		{"lora", "adapters need", len(c.Lora) > 0}, {"draft", "a draft model needs", c.Draft.Path != ""}, {"judge", "a head needs", c.Judge != ""},
-		{"middle", "a middle model needs", c.Middle != ""}, {"datastore", "a datastore needs", c.Store != ""},
+		{"middle", "a middle model needs", c.Middle != ""}, {"guide", "a guide needs", len(c.Guide) > 0}, {"datastore", "a datastore needs", c.Store != ""},
 		{"heads", "heads need", c.Heads != "" && c.Heads != grove.NoHeads}, {"skip-adapters", "adapters need", c.SkipAdapters != ""},
 	} {
 		if f.given {
@@ -128,6 +129,7 @@ func (c *Flags) TemplateOf(all []Model, model string) string {
 func (c *Flags) Open(n Model, o grove.Options, log *slog.Logger) (*grove.Model, error) {
 	o.Context, o.CacheType, o.Threads, o.Parallel, o.NoRepack = int(c.Context.N), string(c.Cache.Type), int(c.Threads.N), int(c.Parallel.N), c.Repack.Off
 	o.ChatTemplate, o.Reasoning, o.Forget, o.SkipAdapters, o.Log = n.Template, grove.Reasoning(c.Reasoning.How), c.Forget, c.SkipAdapters, log
+	o.Guides = c.Guide
 	c.Beside(&o)
 	m, err := flags.Model{Path: n.Path}.Open(o)
 	if err != nil {
