@@ -10,7 +10,7 @@ import (
 	"grove/text/token"
 )
 
-// Beam makes a view that sums over all sequences of tokens, valid or not, and keeps the likeliest alone. Its law is approximate, and the better the wider it is.
+// Beam makes a view that sums over all sequences of tokens, valid or not, and keeps the likeliest alone. Its distribution is approximate, and the better the wider it is.
 type Beam struct {
 	Width     int     // beginnings of tokens that are kept
 	Threshold float64 // those with less than this part of the likeliest one's probability are dropped

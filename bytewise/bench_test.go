@@ -20,7 +20,7 @@ func (u uniform) Probs(_ context.Context, paths [][]token.ID) (all [][]float64, 
 	return all, nil
 }
 
-// BenchmarkNext measures a byte without the model's rows: the law of all symbols, and the covers behind a byte.
+// BenchmarkNext measures a byte without the model's rows: the distribution of all symbols, and the covers behind a byte.
 func BenchmarkNext(b *testing.B) {
 	text := tokenizerOf(b, gopher.Model())
 	v, err := New(text, text.Size())

@@ -14,7 +14,7 @@ import (
 	"grove/text/token"
 )
 
-// Healing draws the first tokens of an answer from the exact law behind the bytes of a prompt, whatever the tokens in which the prompt ends: each cover of the
+// Healing draws the first tokens of an answer from the exact distribution behind the bytes of a prompt, whatever the tokens in which the prompt ends: each cover of the
 // bytes has its share of their probability, at temperature 1. Penalties, constraints and the like count as they do for every token; temperature and
 // truncation change the draw of each token, as they do everywhere. Behind the cover the answer goes on token by token. It is the [sample.Stage] of that, the last of a chain, and
 // changes nothing before [Healing.Weigh].

@@ -103,7 +103,7 @@ func ordinaryOf(v *Vocabulary) (all []token.ID) {
 	return all
 }
 
-// TestSums: with a random model, laws sum to 1; the probabilities of a text with each symbol behind it sum to what the text keeps; and the probability of
+// TestSums: with a random model, distributions sum to 1; the probabilities of a text with each symbol behind it sum to what the text keeps; and the probability of
 // a whole text is at least that of its tokens.
 func TestSums(t *testing.T) {
 	for name, text := range published(t) {
@@ -143,7 +143,7 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// checkSums checks what holds of a law, of the probability before and of those of the text with each byte behind it.
+// checkSums checks what holds of a distribution, of the probability before and of those of the text with each byte behind it.
 func checkSums(t *testing.T, w *View, before float64) {
 	law, err := w.Next(t.Context())
 	if err != nil {

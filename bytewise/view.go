@@ -14,8 +14,8 @@ import (
 // End is the symbol behind the bytes: the end of the text.
 const End = 256
 
-// Law is the probabilities of the symbols that may come next: of each byte, and of [End]. They sum to 1.
-type Law struct {
+// Distribution is the probabilities of the symbols that may come next: of each byte, and of [End]. They sum to 1.
+type Distribution struct {
 	P [End + 1]float64
 	// Kept is the share of the text's probability that the symbols have together. Tokens with which no valid sequence goes on have the rest.
 	Kept float64
@@ -44,7 +44,7 @@ type View struct {
 	heads []head
 	text  []byte
 	beam  *Beam
-	law   *Law // nil: not computed
+	law   *Distribution // nil: not computed
 }
 
 // head is a place in the trie of tokens behind a sequence of tokens: the bytes to the place end the text. At the root the sequence ends with the text.
@@ -236,18 +236,18 @@ func (t *tree) verdictsOf(w window) []uint8 {
 	return known
 }
 
-// Next returns the law of the symbol behind the text. Errors are the model's, and that of a text whose covers have no probability.
-func (w *View) Next(ctx context.Context) (Law, error) {
+// Next returns the distribution of the symbol behind the text. Errors are the model's, and that of a text whose covers have no probability.
+func (w *View) Next(ctx context.Context) (Distribution, error) {
 	if w.law != nil {
 		return *w.law, nil
 	}
 	if err := w.prune(ctx); err != nil {
-		return Law{}, err
+		return Distribution{}, err
 	}
 	if err := w.tree.compute(ctx, w.heads, true); err != nil {
-		return Law{}, err
+		return Distribution{}, err
 	}
-	var law Law
+	var law Distribution
 	most, all := w.tree.most(w.heads), 0.0
 	for _, h := range w.heads {
 		scale := math.Exp(h.n.log - most)
@@ -265,8 +265,8 @@ func (w *View) Next(ctx context.Context) (Law, error) {
 	return law, nil
 }
 
-// scale makes the law sum to 1, where the text has the mass all.
-func (l *Law) scale(all float64) error {
+// scale makes the distribution sum to 1, where the text has the mass all.
+func (l *Distribution) scale(all float64) error {
 	sum := 0.0
 	for _, p := range l.P {
 		sum += p

@@ -171,8 +171,8 @@ func (r *reference) p(text []byte) (covers, ends float64) {
 	return covers, ends
 }
 
-// law is the law behind a text.
-func (r *reference) law(text []byte) (l Law) {
+// distribution is the distribution behind a text.
+func (r *reference) law(text []byte) (l Distribution) {
 	all, ends := r.p(text)
 	l.P[End] = ends
 	for _, b := range r.alpha {
@@ -182,14 +182,14 @@ func (r *reference) law(text []byte) (l Law) {
 	return l
 }
 
-func differ(a, b Law) (most float64) {
+func differ(a, b Distribution) (most float64) {
 	for i := range a.P {
 		most = max(most, math.Abs(a.P[i]-b.P[i]))
 	}
 	return max(most, math.Abs(a.Kept-b.Kept))
 }
 
-// TestBruteForce compares laws and probabilities with the definition, on every text of some bytes in vocabularies of every kind.
+// TestBruteForce compares distributions and probabilities with the definition, on every text of some bytes in vocabularies of every kind.
 func TestBruteForce(t *testing.T) {
 	for name, text := range toys(t) {
 		t.Run(name, func(t *testing.T) {
@@ -227,9 +227,9 @@ func TestBruteForce(t *testing.T) {
 }
 
 // card is the model of the worked example.
-type card struct{ random }
+type card struct{}
 
-func (c *card) row(path []token.ID) []float64 {
+func (c card) row(path []token.ID) []float64 {
 	if len(path) == 0 {
 		return []float64{.3, .2, .5, 0} // a, b, ab, end
 	}
@@ -237,7 +237,7 @@ func (c *card) row(path []token.ID) []float64 {
 }
 
 // Probs implements [Model].
-func (c *card) Probs(_ context.Context, paths [][]token.ID) (all [][]float64, err error) {
+func (c card) Probs(_ context.Context, paths [][]token.ID) (all [][]float64, err error) {
 	for _, p := range paths {
 		all = append(all, c.row(p))
 	}
@@ -251,7 +251,7 @@ func TestCard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := v.New(&card{}, nil)
+	w := v.New(card{}, nil)
 	if err := w.Push('a'); err != nil {
 		t.Fatal(err)
 	}
