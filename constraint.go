@@ -101,7 +101,7 @@ func (g *Generation) constrain() error {
 	} else if len(g.head) == 0 {
 		return nil
 	}
-	g.stages = made.Stages(g.head)
+	g.legal, g.stages = made, made.Stages(g.head)
 	return nil
 }
 

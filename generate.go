@@ -170,8 +170,9 @@ type Generation struct {
 	drafted SpecStats        // by its drafters before
 
 	places layers.Places  // of [Request.SkipLayers]
-	stages []sample.Stage // of the constraint
+	stages []sample.Stage // of the constraint, and of the combiner
 	head   []byte         // that was taken back of the prompt
+	steered
 
 	diffusion *fill.Answer // of a diffusion model; nil: the answer is decoded token by token
 
@@ -480,11 +481,6 @@ func (g *Generation) newText() (*stream.Stream, error) {
 		s.Skip = len(g.head)
 	}
 	return s, err
-}
-
-// ends reports whether a token ends the answer.
-func (g *Generation) ends(id token.ID) bool {
-	return g.model.tokenizer.IsEOG(id) || slices.Contains(g.req.StopTokens, id)
 }
 
 // Text computes the answer and returns its text. On an error it returns the text so far beside it.

@@ -44,6 +44,10 @@ type Options struct {
 	Datastore string        // a file of texts to draft from, made for the model's tokenizer (grove datastore); "": none
 	Middle    string        // a model between the two in size, named as for [Open], for methods that need one; or a type of weights: the model's own in that type; "": none
 
+	// Guides are models that steer answers, named as for [Open], or types of weights for the model's own in that type: a [Request.Search] such as contrast
+	// asks for one or two of them, by their numbers from 1. They share the threads, and the bound of Memory.
+	Guides []string
+
 	// DraftThreads is the number of threads that the draft model has for itself, so that it can run while the model does; 0: it
 	// shares the model's.
 	DraftThreads int
@@ -173,7 +177,7 @@ func (o Options) resident() resident.Options {
 	return resident.Options{
 		Context: o.Context, CacheType: o.CacheType, Threads: cmp.Or(o.Threads, par.Threads()), Parallel: cmp.Or(o.Parallel, defaultParallel), Chunk: o.Chunk,
 		NoRepack: o.NoRepack, Queue: queue, Memory: o.Memory, Progress: o.Progress, Eager: o.Eager, Forget: o.Forget, Adapters: o.Adapters,
-		Draft: o.Draft, DraftThreads: o.DraftThreads, DraftVocab: o.DraftVocab, DraftHead: o.DraftHead, Heads: o.Heads, SkipAdapters: o.SkipAdapters, DraftMemory: o.DraftMemory, Middle: o.Middle, Judge: o.Judge, Datastore: o.Datastore,
+		Draft: o.Draft, DraftThreads: o.DraftThreads, DraftVocab: o.DraftVocab, DraftHead: o.DraftHead, Heads: o.Heads, SkipAdapters: o.SkipAdapters, DraftMemory: o.DraftMemory, Middle: o.Middle, Guides: o.Guides, Judge: o.Judge, Datastore: o.Datastore,
 	}
 }
 
@@ -256,9 +260,11 @@ type Info struct {
 	Queue          int // texts that may wait besides; [Unbounded]: any number
 	WeightBytes    int // memory that the weights take
 	CacheBytes     int // memory that the cache can come to use
+	GuideBytes     int // memory that the weights and caches of the guides can come to use
 
 	Draft    string   // the draft model's name, and how its tokens become the model's; "": there is none
 	Middle   string   // the middle model's name; "": there is none
+	Guides   []string // the guides' names, and whether their tokens are the model's
 	Heads    []string // the families of heads and draft modules that draft for the model, each with its name, and what of the file is left out
 	Sampling Advice   // what the model's file recommends
 
@@ -283,11 +289,12 @@ func (m *Model) Info() Info {
 	if d := m.resident.Middle; d != nil {
 		middle = d.Name()
 	}
+	guides, guideBytes := m.resident.GuideInfo()
 	drafting, bytes := m.resident.DraftSize()
 	return Info{
 		Drafting: drafting, DraftBytes: bytes,
 		Name: i.Name, Arch: i.Arch, SampleDigest: i.SampleDigest, Context: m.engine.Context(), TrainedContext: i.Context, Vocabulary: i.Vocabulary, Width: i.Width, Layers: len(i.Layers), Encoder: i.Embeds(), EncoderDecoder: i.Source != nil, Diffusion: i.Diffusion != nil,
-		Threads: m.resident.Pool.Threads(), Parallel: seqs, Queue: queue, WeightBytes: i.Bytes, CacheBytes: m.engine.CacheBytes(), Draft: draft, Middle: middle, Heads: m.resident.Heads(), Sampling: m.advice,
+		Threads: m.resident.Pool.Threads(), Parallel: seqs, Queue: queue, WeightBytes: i.Bytes, CacheBytes: m.engine.CacheBytes(), Draft: draft, Middle: middle, Guides: guides, GuideBytes: guideBytes, Heads: m.resident.Heads(), Sampling: m.advice,
 	}
 }
 
@@ -311,6 +318,14 @@ type Load = engine.Load
 
 // Load returns what the model's engine does. It does not wait for a step.
 func (m *Model) Load() Load { return m.engine.Load() }
+
+// GuideLoads returns what the engines of the guides do, in the order of [Options.Guides]. It does not wait for a step.
+func (m *Model) GuideLoads() (all []Load) {
+	for _, d := range m.resident.Guides {
+		all = append(all, d.Engine.Load())
+	}
+	return all
+}
 
 // generates returns an [*OptionError] where the model gives no text, and [ErrClosed] where it is closed.
 func (m *Model) generates() error {

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"grove/engine"
+	"grove/method"
+	"grove/sample/constrain"
 	"grove/search"
 	"grove/text/token"
 )
@@ -64,6 +67,9 @@ func (g *Generation) openSearch() (err error) {
 	if g.program == nil {
 		return nil
 	}
+	if err := g.combine(); err != nil {
+		return err
+	}
 	if n := g.program.Samples(); g.req.SampleIndex > math.MaxInt/n-1 {
 		return &OptionError{Err: fmt.Errorf("grove: sample index %d of a search with %d samples; it must be at most %d", g.req.SampleIndex, n, math.MaxInt/n-1)}
 	} else {
@@ -73,14 +79,55 @@ func (g *Generation) openSearch() (err error) {
 	return nil
 }
 
+// steered is what a search by several models needs.
+type steered struct {
+	legal    *constrain.Constraint // that made the stages; nil: none
+	combiner *search.Combiner      // nil: the search combines no logits
+}
+
+// combine prepares a program that draws by other logits than the model's: nothing drafts, and the last stage is the combiner's.
+func (g *Generation) combine() error {
+	if c, ok := g.program.(search.Combining); !ok || !c.Combines() {
+		return nil
+	}
+	if infos, auto, _ := method.Parse(g.req.Method); len(infos) > 0 && !auto {
+		return &OptionError{Err: fmt.Errorf("grove: method %s: the search draws by other logits than those by which drafts are verified; leave the method to auto or off", g.req.Method)}
+	}
+	g.req.Method, g.combiner = MethodOff, &search.Combiner{}
+	g.stages = append(slices.Clip(g.stages), g.combiner.Stage())
+	return nil
+}
+
+// guided completes a problem with the guides.
+func (g *Generation) guided(p *search.Problem) *search.Problem {
+	for _, d := range g.model.resident.Guides {
+		p.Guides = append(p.Guides, search.Guide{Name: d.Name(), Engine: d.Engine, Tokenizer: d.Tokenizer, Same: d.Same})
+	}
+	p.Prompt, p.Combiner, p.Terms = g.prompt, g.combiner, g.req.terms()
+	p.Terms.Adapters = nil // they are the model's
+	p.Answer = func() engine.Answer {
+		a := g.answer()
+		if a.Stages = nil; g.legal != nil {
+			a.Stages = g.legal.Stages(g.head)
+		}
+		return a
+	}
+	return p
+}
+
 // problem is what the program searches.
 func (g *Generation) problem(first *engine.Sequence) *search.Problem {
 	slots, _ := g.model.engine.Slots()
-	return &search.Problem{
+	return g.guided(&search.Problem{
 		First: first, Index: g.req.SampleIndex, MaxTokens: g.req.MaxTokens, Slots: slots, Greedy: g.req.Sampling.Greedy(),
 		Ender: g.ender, Weighed: g.req.Constraint != nil && g.req.Constraint.Weights, Datastore: g.model.resident.Datastore,
 		Ends: g.ends, Text: g.textOf, Piece: g.model.tokenizer.AppendPiece, Scorer: g.req.Scorer, Seed: g.stats.Seed,
-	}
+	})
+}
+
+// ends reports whether a token ends the answer.
+func (g *Generation) ends(id token.ID) bool {
+	return g.model.tokenizer.IsEOG(id) || slices.Contains(g.req.StopTokens, id)
 }
 
 // ender returns a function that is told an answer's tokens and reports whether it ends with one.

@@ -92,9 +92,9 @@ func TestCombiner(t *testing.T) {
 	steered := r
 	steered.Prompt = "another prompt altogether"
 	run := func(weight float32) (ids []token.ID) {
-		c := &grove.Combiner{Combine: func(logits, other []float32) {
+		c := &grove.Combiner{Combine: func(logits []float32, others [][]float32) {
 			for i := range logits {
-				logits[i] = float32((1-weight)*logits[i]) + float32(weight*other[i])
+				logits[i] = float32((1-weight)*logits[i]) + float32(weight*others[0][i])
 			}
 		}}
 		first, err := a.NewSequence(t.Context(), r, c.Stage())

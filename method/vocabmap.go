@@ -36,7 +36,7 @@ type VocabMap struct {
 // an error where they share no token and one of the tokenizers does not give back a text that it was given.
 func NewVocabMap(target, draft *tokenizer.Tokenizer) (*VocabMap, error) {
 	m := &VocabMap{target: target, draft: draft, share: 1}
-	if sameTokens(target, draft) {
+	if SameTokens(target, draft) {
 		return m, nil
 	}
 	m.way = SharedTokens
@@ -60,8 +60,8 @@ func NewVocabMap(target, draft *tokenizer.Tokenizer) (*VocabMap, error) {
 	return m, nil
 }
 
-// sameTokens reports whether ids that both know are the same tokens.
-func sameTokens(a, b *tokenizer.Tokenizer) bool {
+// SameTokens reports whether ids that both know are the same tokens. Ids that are padding on one side do not make vocabularies differ.
+func SameTokens(a, b *tokenizer.Tokenizer) bool {
 	for id := range token.ID(min(a.Size(), b.Size())) {
 		if a.Text(id) != b.Text(id) {
 			return false

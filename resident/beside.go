@@ -1,6 +1,7 @@
 package resident
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -40,7 +41,7 @@ func (m *Model) start(o Options) (err error) {
 	m.methods.eager, m.methods.forget = o.Eager, o.Forget
 	m.draftVocab = o.DraftVocab
 	m.Judge, err = verify.ReadHead(o.Judge, m.Model.Info().Width)
-	if err = errors.Join(err, m.runBeside(o)); err == nil {
+	if err = cmp.Or(err, m.runBeside(o), m.runGuides(o)); err == nil {
 		m.Datastore, err = datastore.For(m.Tokenizer, o.Datastore)
 	}
 	return err
@@ -65,7 +66,7 @@ func (m *Model) readBeside(o Options) (err error) {
 			return err
 		}
 	}
-	return errors.Join(m.readSubstitutes(o), m.readModules(o))
+	return cmp.Or(m.readSubstitutes(o), m.readModules(o), m.readGuides(o))
 }
 
 // beMiddle is what a middle model does.
@@ -158,7 +159,7 @@ func (m *Model) closeBeside() (err error) {
 	if m.substitutes.file != nil {
 		err = m.substitutes.file.Close()
 	}
-	for _, d := range m.beside() {
+	for _, d := range m.others() {
 		if d.Engine != nil {
 			d.Engine.Close()
 		}

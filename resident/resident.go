@@ -1,5 +1,5 @@
 // Package resident holds models in memory: the file of one, its tokenizer, weights, threads, engine and adapters, and the models and the
-// data beside it that draft for it.
+// data beside it that draft for it or steer it.
 package resident
 
 import (
@@ -59,6 +59,7 @@ type Options struct {
 	SkipAdapters string // a file of what stands for layers that texts substitute; "": none
 	Heads        string // a file of heads; "": the one beside the model, if any; [NoHeads]
 	Middle       string
+	Guides       []string
 	Judge        string
 	Datastore    string
 }
@@ -76,6 +77,7 @@ type Model struct {
 	Draft    *Model           // shares the pool, or has one of its own; nil: none
 	VocabMap *method.VocabMap // relates the draft model's tokens to the model's
 	Middle   *Model           // shares the pool; nil: none
+	Guides   []Guide          // models that steer answers; they share the pool
 	Modules  []*Model         // draft modules, which share the pool and have no tokenizer; one of the model's own file has no file
 	Judge    *verify.Head     // of the rule judge; nil: none
 
@@ -203,7 +205,7 @@ func (m *Model) bytes() uint64 {
 	if m.Engine != nil {
 		n += uint64(m.Engine.CacheBytes())
 	}
-	for _, d := range m.beside() {
+	for _, d := range m.others() {
 		n += d.bytes()
 	}
 	return n
@@ -223,7 +225,7 @@ func (m *Model) Files() []string {
 	for _, a := range m.Adapters.All() {
 		all = append(all, a.Path)
 	}
-	for _, d := range m.beside() {
+	for _, d := range m.others() {
 		if d.File != nil {
 			all = append(all, d.Files()...)
 		}

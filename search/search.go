@@ -45,6 +45,16 @@ type Problem struct {
 	Scorer *Scorer
 	// Seed is that of the request.
 	Seed uint64
+	// Prompt is the tokens behind which First stands.
+	Prompt []token.ID
+	// Guides are the models that are open beside First's to steer it.
+	Guides []Guide
+	// Answer returns how a sequence of a guide draws as the request says: with the request's settings and stages of its own.
+	Answer func() engine.Answer
+	// Terms are those of the request, for sequences of guides.
+	Terms engine.Terms
+	// Combiner draws the tokens of First for a program that is [Combining]; nil for others.
+	Combiner *Combiner
 }
 
 // Rand returns random numbers for what a program draws besides tokens: the same for the same seed and sample index.

@@ -45,8 +45,6 @@ type runCommand struct {
 	Predict string  `placeholder:"TEXT" var:"GROVE_PREDICT" help:"Text that the answer is likely to contain, such as a text to edit. It changes the speed alone."`
 	Session string  `placeholder:"FILE" var:"GROVE_SESSION" help:"File of computed keys and values, for a later prompt with the same beginning. It changes the speed alone."`
 
-	Search string `placeholder:"NAME,OPTIONS" var:"GROVE_SEARCH" help:"Draw several answers and choose one, such as ffs,n=4 (see grove methods). The text comes when it is chosen; lossy."`
-
 	Prompt *string `name:"prompt" short:"p" placeholder:"TEXT" help:"The text to continue, in place of the argument."`
 
 	bounded bool // -n is on the command line
@@ -96,9 +94,6 @@ func (c *runCommand) Run() (err error) {
 	if err != nil {
 		return err
 	}
-	if o.Parallel, err = grove.SearchSamples(c.Search); err != nil {
-		return err
-	}
 	m, err := openModel(c.Model, o)
 	if err != nil {
 		return err
@@ -111,7 +106,7 @@ func (c *runCommand) Run() (err error) {
 		return err
 	}
 	r.Constraint, r.Heal, r.Prefix, r.SkipLayers = constraint, c.Heal, c.PrefixLM, c.SkipLayers
-	r.Prompt, r.Suffix, r.MaxTokens, r.Prediction, r.Session, r.Search = prompt, c.Suffix, c.Limit(), c.Predict, c.Session, c.Search
+	r.Prompt, r.Suffix, r.MaxTokens, r.Prediction, r.Session = prompt, c.Suffix, c.Limit(), c.Predict, c.Session
 	bar := terminal.Tokens("reading")
 	defer bar.End()
 	r.Progress = bar.Show
@@ -166,7 +161,7 @@ func (c *runCommand) constraint() (*grove.Constraint, error) {
 
 // converses reports whether a person at a terminal named a model that can answer, and no text.
 func (c *runCommand) converses(text *string) bool {
-	other := c.Prompt != nil || c.Suffix != nil || c.File != "" || c.Predict != "" || c.Session != "" || c.Search != "" || c.JSON.On || c.Constraint.Given() || c.Ahead != ""
+	other := c.Prompt != nil || c.Suffix != nil || c.File != "" || c.Predict != "" || c.Session != "" || c.Program != "" || c.JSON.On || c.Constraint.Given() || c.Ahead != ""
 	if c.First == nil || text != nil || other || !terminal.Is(os.Stdin) || !terminal.Is(os.Stdout) {
 		return false
 	}
@@ -197,6 +192,9 @@ func openModel(f flags.Model, o grove.Options) (*grove.Model, error) {
 	}
 	if i.Middle != "" {
 		fmt.Fprintln(os.Stderr, "grove: middle model:", harmless.Line(i.Middle))
+	}
+	for _, guide := range i.Guides {
+		fmt.Fprintln(os.Stderr, "grove: guide:", harmless.Line(guide))
 	}
 	for _, line := range i.Sampling.Ignored {
 		fmt.Fprintln(os.Stderr, "grove: the model recommends what is not used:", harmless.Line(line))

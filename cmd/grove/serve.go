@@ -38,6 +38,7 @@ type serveCommand struct {
 	flags.Cache
 	flags.Repack
 	flags.Draft
+	flags.Guides
 	flags.Adapters
 	flags.Skip
 	flags.Reasoning
@@ -228,7 +229,7 @@ func (c *serveCommand) ofOne() error {
 		given       bool
 	}{
 		{"lora", "adapters need", len(c.Lora) > 0}, {"draft", "a draft model needs", c.Draft.Path != ""}, {"judge", "a head needs", c.Judge != ""},
-		{"middle", "a middle model needs", c.Middle != ""}, {"datastore", "a datastore needs", c.Store != ""},
+		{"middle", "a middle model needs", c.Middle != ""}, {"guide", "a guide needs", len(c.Guide) > 0}, {"datastore", "a datastore needs", c.Store != ""},
 		{"heads", "heads need", c.Heads != "" && c.Heads != grove.NoHeads}, {"skip-adapters", "adapters need", c.SkipAdapters != ""},
 	} {
 		if f.given {
@@ -328,7 +329,7 @@ func (c *serveCommand) open(n namedModel, memory uint64) (*grove.Model, error) {
 		Adapters: adapters,
 		Context:  int(c.Context.N), CacheType: string(c.Cache.Type), Threads: int(c.Threads.N), Parallel: int(c.Parallel),
 		Queue: c.queue(), NoRepack: c.Repack.Off, Memory: memory, ChatTemplate: n.template,
-		Reasoning: grove.Reasoning(c.Reasoning.How), Forget: c.Forget, SkipAdapters: c.SkipAdapters, Log: c.logger(os.Stderr),
+		Reasoning: grove.Reasoning(c.Reasoning.How), Forget: c.Forget, SkipAdapters: c.SkipAdapters, Guides: c.Guide, Log: c.logger(os.Stderr),
 	}
 	c.Beside(&o)
 	m, err := flags.Model{Path: n.path}.Open(o)

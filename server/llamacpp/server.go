@@ -37,7 +37,7 @@ func props(x *driver.Request) error {
 	}
 	s, p := wire.DefaultsNative.For(h.Model)
 	return x.Reply(map[string]any{
-		"methods": h.Model.Methods(), "chat_template": template, "draft": h.Info.Draft, "middle": h.Info.Middle, "drafting": h.Info.Drafting,
+		"methods": h.Model.Methods(), "chat_template": template, "draft": h.Info.Draft, "middle": h.Info.Middle, "guides": h.Info.Guides, "drafting": h.Info.Drafting,
 		"model_alias": h.Name, "model_path": fileName(m), "total_slots": h.Info.Parallel, "build_info": driver.Fingerprint,
 		"n_ctx_train": h.Info.TrainedContext,
 		"diffusion":   h.Info.Diffusion,

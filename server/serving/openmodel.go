@@ -111,7 +111,7 @@ func (h *OpenModel) Requests() (running, queued int) {
 }
 
 // Memory returns the bytes that the weights and the cache may take.
-func (h *OpenModel) Memory() int { return h.Info.WeightBytes + h.Info.CacheBytes }
+func (h *OpenModel) Memory() int { return h.Info.WeightBytes + h.Info.CacheBytes + h.Info.GuideBytes }
 
 // Compute runs f, which computes embeddings or log-probabilities, as one answer among the others.
 func (h *OpenModel) Compute(ctx context.Context, id string, f func(ctx context.Context) error) error {

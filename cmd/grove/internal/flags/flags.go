@@ -162,6 +162,7 @@ type Request struct {
 	Draft
 	Adapters
 	Diffusion
+	Search
 }
 
 // Options returns how the model is opened, for one text at a time.
@@ -171,7 +172,7 @@ func (f *Request) Options() (grove.Options, error) {
 		Context: int(f.Context.N), CacheType: string(f.Cache.Type), Threads: int(f.Threads.N), Parallel: 1, NoRepack: f.Repack.Off, Adapters: adapters,
 	}
 	f.Beside(&o)
-	return o, err
+	return o, errors.Join(err, f.put(&o))
 }
 
 // RequestOf returns the request that the flags describe for an open model, without a prompt. What no flag says is as the
@@ -185,7 +186,7 @@ func (f *Request) RequestOf(m *grove.Model) (r grove.Request, err error) {
 
 // request returns the request that the flags describe for a model that recommends something.
 func (f *Request) request(a grove.Advice) grove.Request {
-	r := grove.Request{Seed: f.Seed.Value, Stop: f.Stop, Method: string(f.Method), Accept: string(f.Accept.Rule), Sampling: grove.DefaultSampling(), Diffusion: f.Diffusion.Setting()}
+	r := grove.Request{Seed: f.Seed.Value, Stop: f.Stop, Method: string(f.Method), Accept: string(f.Accept.Rule), Search: f.Program, Sampling: grove.DefaultSampling(), Diffusion: f.Diffusion.Setting()}
 	s := &r.Sampling
 	a.Apply(s, &r.Penalties)
 	s.Temperature = f.Temperature.Or(s.Temperature)

@@ -3,6 +3,7 @@ package flags
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
@@ -14,7 +15,6 @@ import (
 	"grove/text/tokenizer"
 	"grove/weights/find"
 	"grove/weights/gguf"
-	"grove/weights/quantize"
 )
 
 // Model is -m.
@@ -38,15 +38,21 @@ func Find(name string) (string, error) {
 	return path, exit.File(err)
 }
 
-// Open opens the model for generation. The draft model and the middle model of o are named as the model is.
+// Open opens the model for generation. The draft model, the middle model and the guides of o are named as the model is.
 func (f Model) Open(o grove.Options) (_ *grove.Model, err error) {
 	if o.Draft != "" {
 		if o.Draft, err = Find(o.Draft); err != nil {
 			return nil, err
 		}
 	}
-	if o.Middle != "" && quantize.Known(o.Middle) != nil {
-		if o.Middle, err = Find(o.Middle); err != nil {
+	if o.Middle != "" {
+		if o.Middle, err = findBeside(o.Middle); err != nil {
+			return nil, err
+		}
+	}
+	o.Guides = slices.Clone(o.Guides)
+	for i := range o.Guides {
+		if o.Guides[i], err = findBeside(o.Guides[i]); err != nil {
 			return nil, err
 		}
 	}
