@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"grove/sample"
 	"grove/sample/constrain/vocab"
 	"grove/text/token"
+	"grove/text/tokenizer"
 )
 
 // Healing draws the first tokens of an answer from the exact distribution behind the bytes of a prompt, whatever the tokens in which the prompt ends: each cover of the
@@ -21,6 +23,9 @@ import (
 type Healing struct {
 	Left int    // tokens of the prompt that stay
 	Head []byte // the bytes of those that do not, with which the answer begins
+
+	// Shown is Head without the blank that the tokenizer puts before a text, where that begins there.
+	Shown []byte
 
 	view *View
 	rows []row // by state, from 1 on; 0: behind the cover
@@ -55,7 +60,31 @@ func (v *Vocabulary) Heal(prompt []token.ID) (*Healing, error) {
 	trunk := h.view.shorten()
 	h.Left += len(trunk)
 	h.Head = []byte(v.Text(prompt[first:])[len(v.Text(trunk)):])
+	h.Shown = h.Head
+	if len(h.Head) > 0 {
+		shown, err := v.text.AppendPieceAfter(nil, prompt[h.Left-1], prompt[h.Left], false)
+		h.Shown = h.Head[max(0, len(v.words.Bytes(prompt[h.Left]))-len(shown)):]
+		return h, err
+	}
 	return h, nil
+}
+
+// HealText is Heal for a text by itself, behind which the answer does not stand in the prompt. It returns what is left of the text.
+func (v *Vocabulary) HealText(text string) (h *Healing, left string, err error) {
+	ids, err := v.text.Encode([]token.ID{token.None}, text, tokenizer.Options{Plain: true})
+	if err != nil {
+		return nil, "", err
+	}
+	if h, err = v.Heal(ids); err != nil {
+		return nil, "", err
+	}
+	left, ok := strings.CutSuffix(text, string(h.Head))
+	if !ok && !strings.HasSuffix(string(h.Head), text) { // with a blank that the tokenizer puts before a text
+		err = errors.New("bytewise: healing the end of a text: the tokenizer changes it")
+	} else if !ok {
+		left = ""
+	}
+	return h, left, err
 }
 
 // cut returns a token of the prompt, at the beginning of a text or behind a boundary, before all places where tokens begin that reach the end.

@@ -83,11 +83,15 @@ type tree struct {
 // maxVerdicts bounds the windows whose verdicts are kept.
 const maxVerdicts = 64
 
-// New returns the view of a text behind which a model's paths begin. before are tokens of the text's end, from a firm boundary on ([Vocabulary.Cut] finds
-// one), with which the tokens behind are one text; nil: what comes is encoded by itself.
+// New returns the view behind a text of tokens, behind which a model's paths begin. What follows the text's last token without bytes is one text with
+// what comes.
 func (v *Vocabulary) New(m Model, before []token.ID) *View {
 	root := &node{known: true}
-	for _, id := range before {
+	from := len(before)
+	for from > max(0, len(before)-2*mostBehind) && v.Ordinary(before[from-1]) {
+		from--
+	}
+	for _, id := range before[from:] {
 		root.window = v.add(root.window, id)
 	}
 	return &View{tree: &tree{v: v, m: m, verdicts: map[string][]uint8{}}, heads: []head{{root, 0}}}
