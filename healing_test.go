@@ -1,8 +1,10 @@
 package grove_test
 
 import (
+	"context"
 	"errors"
 	"math"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -52,28 +54,98 @@ func TestHealExactLaw(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		want, err := v.Next(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect(t, m, grove.Request{Prompt: prompt, HealExact: true, MaxTokens: 5, Sampling: grove.Sampling{Temperature: 1}}, v)
 		if c := v.Cost(); c.Bytes != len(prompt)-start || c.Forwards < 1 || c.Rows < c.Forwards {
 			t.Errorf("the cost is %+v", c)
 		}
 		done()
-		const seeds = 400
-		counts := [bytewise.End + 1]float64{}
-		for seed := range uint64(seeds) {
-			a, _ := generate(t, m, grove.Request{Prompt: prompt, HealExact: true, MaxTokens: 5, Seed: &seed, Sampling: grove.Sampling{Temperature: 1}})
-			next := bytewise.End
-			if len(a.text()) > 0 {
-				next = int(a.text()[0])
-			}
-			counts[next]++
+	}
+}
+
+// TestHealExactGap fills a gap behind a text that is cut in the middle of a word: the first bytes come as often as the distribution behind the whole prompt and
+// the word's first bytes says.
+func TestHealExactGap(t *testing.T) {
+	const prefix, suffix, middle token.ID = 300, 301, 302
+	file, err := gguf.Parse(gopher.Named(gopher.NanoName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := tokenizer.FromGGUF(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	metadata := file.Metadata
+	for key, id := range map[string]token.ID{"fim_pre": prefix, "fim_suf": suffix, "fim_mid": middle} {
+		metadata = append(metadata, gguf.KV{Key: "tokenizer.ggml." + key + "_token_id", Value: gguf.Of(uint32(id))})
+	}
+	path := filepath.Join(t.TempDir(), "fills.gguf")
+	if err := gguf.WriteFile(path, metadata, file.Tensors); err != nil {
+		t.Fatal(err)
+	}
+	m := open(t, path, grove.Options{})
+	behind := "() {\n}\n"
+	r := grove.Request{Prompt: "package main\n\nfunc ma", Suffix: &behind, HealExact: true, MaxTokens: 5, Sampling: grove.Sampling{Temperature: 1}}
+	g, err := m.Generate(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin, err := m.Tokenize("", true, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encode := func(ids []token.ID, part string) []token.ID {
+		ids, err := text.Encode(ids, part, tokenizer.Options{Plain: true})
+		if err != nil {
+			t.Fatal(err)
 		}
-		for symbol, p := range want.P {
-			if got := counts[symbol] / seeds; math.Abs(got-p) > 4*math.Sqrt(p*(1-p)/seeds)+.01 {
-				t.Errorf("behind %q symbol %d comes with frequency %v, want %v", prompt, symbol, got, p)
-			}
+		return ids
+	}
+	const left = "package main\n\nfunc"
+	want := append(encode(append(encode(append(begin, prefix), left), suffix), behind), middle)
+	if d := cmp.Diff(want, g.Prompt()); d != "" {
+		t.Fatalf("the prompt (-want +got):\n%s", d)
+	}
+	words, err := bytewise.New(text, m.Vocabulary())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := m.NewSequence(t.Context(), grove.Request{PromptIDs: want})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	v := words.New(tree.New(s), nil)
+	for _, b := range []byte(r.Prompt[len(left):]) {
+		if err := v.Push(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect(t, m, r, v)
+}
+
+// expect draws many answers to a request, and compares how often bytes begin them with the distribution of a view.
+func expect(t *testing.T, m *grove.Model, r grove.Request, v interface {
+	Next(context.Context) (bytewise.Distribution, error)
+}) {
+	t.Helper()
+	want, err := v.Next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const seeds = 400
+	counts := [bytewise.End + 1]float64{}
+	for seed := range uint64(seeds) {
+		r.Seed = &seed
+		a, _ := generate(t, m, r)
+		next := bytewise.End
+		if len(a.text()) > 0 {
+			next = int(a.text()[0])
+		}
+		counts[next]++
+	}
+	for symbol, p := range want.P {
+		if got := counts[symbol] / seeds; math.Abs(got-p) > 4*math.Sqrt(p*(1-p)/seeds)+.01 {
+			t.Errorf("behind %q symbol %d comes with frequency %v, want %v", r.Prompt, symbol, got, p)
 		}
 	}
 }
@@ -110,6 +182,21 @@ func TestHealExact(t *testing.T) {
 	}
 	if l := m.Load(); l.Open != 0 || l.Pages.Used != 0 {
 		t.Errorf("behind the answers there are %+v", l)
+	}
+}
+
+// TestHealExactRefused expects requests whose end cannot be healed exactly to be refused by name.
+func TestHealExactRefused(t *testing.T) {
+	m := openNano(t)
+	for want, r := range map[string]grove.Request{
+		"the prompt is tokens": {PromptIDs: []token.ID{5}},
+		"see what is before":   {Prompt: "func ma", Prefix: true},
+	} {
+		option := new(grove.OptionError)
+		r.HealExact = true
+		if _, err := m.Generate(t.Context(), r); !errors.As(err, &option) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
 	}
 }
 

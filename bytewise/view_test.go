@@ -267,6 +267,32 @@ func TestCard(t *testing.T) {
 	}
 }
 
+// TestRefused expects tokenizers that change texts to be refused, and bytes that no token holds.
+func TestRefused(t *testing.T) {
+	words := toy(t, tokenizer.Vocab{Model: "bert", Lowercase: true, Tokens: []string{"▁a", "b", "▁ab", "ba"}})
+	folds := toy(t, tokenizer.Vocab{Model: "t5", AddSpacePrefix: true, MergeSpaces: true, Tokens: []string{"<unk>", "a", "b", "▁", "▁a"}})
+	for name, text := range map[string]*tokenizer.Tokenizer{"WordPiece": words, "white space": folds} {
+		if _, err := New(text, text.Size()); !errors.Is(err, ErrNone) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	text := toys(t)["card"]
+	v, err := New(text, text.Size())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := v.New(card{}, nil)
+	if err := errors.Join(w.Push('a'), w.Push('b')); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Push('x'); !errors.Is(err, ErrByte) || string(w.Text()) != "ab" {
+		t.Errorf("%v behind %q", err, w.Text())
+	}
+	if err := w.Push('a'); err != nil {
+		t.Errorf("behind a refused byte: %v", err)
+	}
+}
+
 // TestBeamBruteForce compares a beam that drops nothing with the sum over all sequences of tokens.
 func TestBeamBruteForce(t *testing.T) {
 	for name, text := range toys(t) {
