@@ -199,10 +199,16 @@ func (g *Generation) checkSession() error {
 
 // compute computes what the sequence lacks of the prompt, and reads what a session holds of it.
 func (g *Generation) compute(s *engine.Sequence, kept int) error {
+	var err error
 	if g.req.Session == "" || s.Len() > 0 {
-		return s.Append(g.ctx, g.prompt[kept:])
+		err = s.Append(g.ctx, g.prompt[kept:])
+	} else {
+		err = s.AppendSaved(g.ctx, g.prompt, g.req.Session)
 	}
-	return s.AppendSaved(g.ctx, g.prompt, g.req.Session)
+	if err != nil {
+		return err
+	}
+	return g.weigh(g.ctx, s)
 }
 
 // blame names the session where what was read from it has led to an error of the model.

@@ -75,14 +75,19 @@ func CheckText(t *tokenizer.Tokenizer, c Constraint, text string) error {
 // constrain makes the stages of the request's constraint, and takes back the end of a prompt that is to be healed.
 func (g *Generation) constrain() error {
 	r := &g.req
-	if r.Constraint == nil && !r.Heal {
+	if r.HealExact {
+		if err := g.healExactly(); err != nil {
+			return err
+		}
+	}
+	if r.Constraint == nil && (!r.Heal || r.HealExact) {
 		return nil
 	}
 	cache, err := g.model.compiler()
 	if err != nil {
 		return err
 	}
-	if r.Heal {
+	if r.Heal && !r.HealExact {
 		if r.PromptIDs != nil || r.Suffix != nil || g.model.model.Info().Source != nil {
 			return &OptionError{Err: errors.New("grove: Request.Heal: the prompt is tokens or a source, or has a suffix; only the end of a text is healed")}
 		}
@@ -101,7 +106,7 @@ func (g *Generation) constrain() error {
 	} else if len(g.head) == 0 {
 		return nil
 	}
-	g.legal, g.stages = made, made.Stages(g.head)
+	g.legal, g.stages = made, append(made.Stages(g.head), g.stages...)
 	return nil
 }
 

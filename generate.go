@@ -51,8 +51,11 @@ type Request struct {
 	// Heal takes back up to four tokens at the end of Prompt where a longer token could stand in their place, and lets the
 	// answer begin with their text, which is not reported again. A prompt that ends in the middle of a word, or with a blank, is then continued
 	// as a text is. Beside Constraint.Lookahead it is an [*OptionError].
-	Heal   bool
-	Prefix bool // the prompt's tokens see each other, as a prefix LM has it; it must fit in a step ([Options.Chunk])
+	Heal bool
+	// HealExact is Heal without its bias: the end of Prompt, or of the text before the gap with a Suffix, is drawn by the probability of its bytes, in
+	// whatever tokens. A tokenizer that changes texts ([bytewise.ErrNone]) is an [*OptionError].
+	HealExact bool
+	Prefix    bool // the prompt's tokens see each other, as a prefix LM has it; it must fit in a step ([Options.Chunk])
 
 	// Top is the number of likeliest tokens that are reported beside each token of the answer. With PostSampling, they and
 	// [Token.Logprob] have the probabilities of the draw, after penalties, temperature and truncation.
@@ -172,7 +175,7 @@ type Generation struct {
 
 	places layers.Places  // of [Request.SkipLayers]
 	stages []sample.Stage // of the constraint, and of the combiner
-	head   []byte         // that was taken back of the prompt
+	healed
 	steered
 
 	diffusion *fill.Answer // of a diffusion model; nil: the answer is decoded token by token

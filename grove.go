@@ -343,7 +343,7 @@ func (m *Model) prefixed(r *Request, n int) error {
 	if !r.Prefix {
 		return nil
 	}
-	if r.Session != "" || r.Heal {
+	if r.Session != "" || r.Heal || r.HealExact {
 		return &OptionError{Err: errors.New("grove: Request.Prefix: a session, or the healed end of a prompt, is of a text whose tokens see what is before them")}
 	}
 	if err := m.engine.CheckPrefix(n); err != nil {

@@ -97,6 +97,9 @@ func (g *Generation) combine() error {
 	if c, ok := g.program.(search.Combining); !ok || !c.Combines() {
 		return nil
 	}
+	if g.healing != nil {
+		return &OptionError{Err: errors.New("grove: Request.HealExact: the search draws by other logits than those by which the prompt's end is weighed; leave one out")}
+	}
 	if infos, auto, _ := method.Parse(g.req.Method); len(infos) > 0 && !auto {
 		return &OptionError{Err: fmt.Errorf("grove: method %s: the search draws by other logits than those by which drafts are verified; leave the method to auto or off", g.req.Method)}
 	}

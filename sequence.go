@@ -70,6 +70,9 @@ func (m *Model) NewSequence(ctx context.Context, r Request, stages ...Stage) (*S
 	if err = g.speculate(s, draft); err == nil {
 		err = s.Append(ctx, g.prompt)
 	}
+	if err == nil {
+		err = g.weigh(ctx, s)
+	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

@@ -89,6 +89,7 @@ type Model struct {
 	draftVocab  int
 	drafting    memory.Size // how large it is
 	methods     draftings
+	spelling    words
 
 	accelerates int // of a module that adds to the first layers of the model: the number of what it adds
 

@@ -51,6 +51,7 @@ var budgets = []budget{
 	{"front door", ". resident sample/advice", 4400, 0},
 	{"search", "search/...", 4300, 0},
 	{"diffusion", "diffuse/...", 4050, 0},
+	{"bytes", "bytewise/...", 1200, 0},
 	{"suites and models for tests", "suite/... model/synthetic internal/oracle internal/oracle/modules internal/hftest method/grow/growtest verify/reference internal/history", 10500, 0},
 	{"predictions of steps", "internal/par/schedule", 1000, 0},
 	{"indexes and heads for methods", "method/acceptance method/datastore method/suffixes method/trigrams method/vocabulary", 1500, 0},
