@@ -236,6 +236,15 @@ func TestLayers(t *testing.T) {
 	}
 }
 
+// TestContext: the answer ends where the context is full.
+func TestContext(t *testing.T) {
+	m := searchtest.Of(t, 1, modeltest.Spec{Context: 20})
+	r, err := m.Run(t, "dola", 0, search.Problem{})
+	if err != nil || len(r.Tokens) != 20-len(searchtest.Prompt) || r.Attempts[0].Ended {
+		t.Errorf("%d tokens, %v", len(r.Tokens), err)
+	}
+}
+
 // TestOpen reads options.
 func TestOpen(t *testing.T) {
 	p, err := search.Open("dola,layers=0+2+4,alpha=0.2")
