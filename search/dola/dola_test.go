@@ -98,9 +98,13 @@ func TestReference(t *testing.T) {
 				"layers=low": {exits: []int{2}, alpha: .1}, "layers=high,alpha=0.3": {exits: []int{3, 5}, alpha: .3}, "layers=0+1+2+3,alpha=0.05": {exits: []int{0, 1, 2, 3}, alpha: .05},
 				"layers=4,alpha=1": {exits: []int{4}, alpha: 1},
 			} {
+				before := m.Engine.Load()
 				r, err := m.Run(t, "dola,"+options, 0, search.Problem{MaxTokens: tokens})
 				if err != nil {
 					t.Fatal(err)
+				}
+				if now, prompt := m.Engine.Load(), len(searchtest.Prompt); now.Steps-before.Steps > 1+tokens+prompt || name != "recurrent" && now.Steps-before.Steps != 1+tokens || now.Rows-before.Rows > 2*prompt+tokens*(1+len(d.exits)) {
+					t.Errorf("%s: %d steps of %d rows", options, now.Steps-before.Steps, now.Rows-before.Rows)
 				}
 				one := alone{Runner: modeltest.NewFor(t, m.Model, m.Pool, modeltest.Config{Context: 300})}
 				one.seq = one.NewSeq("")
