@@ -10,6 +10,7 @@ import (
 	"grove/server/access"
 	"grove/server/serving"
 	"grove/server/structured"
+	"grove/server/traces"
 	"grove/server/wire"
 )
 
@@ -79,13 +80,11 @@ func (g *Generation) watch(e Encoder) (err error) {
 
 // searchPart is the object of a stream that tells how far the search of an answer is. It has no choices, as OpenAI's last one with the usage.
 type searchPart struct {
-	Choices  []any          `json:"choices"`
-	Progress searchProgress `json:"search_progress"`
-}
-
-type searchProgress struct {
-	Answer int `json:"answer"`
-	grove.SearchProgress
+	Choices  [0]int `json:"choices"`
+	Progress struct {
+		Answer int `json:"answer"`
+		grove.SearchProgress
+	} `json:"search_progress"`
 }
 
 // Generation is a request for answers. Parse sets its prompts, N, Scores, FieldNames, LogprobsField and Stored.
@@ -101,6 +100,7 @@ type Generation struct {
 	LogprobsField string             // the route's name of the field that asks for log-probabilities
 	Stored        bool               // the answer is kept with its log-probabilities, also where it streams
 
+	read    []*Answer            // of conversations
 	kept    int                  // bytes of log-probabilities
 	adapter []grove.AdapterScale // that the request names as its model; nil: none
 	fields  *Fields
@@ -154,7 +154,17 @@ func (x *Request) answer(q Body, framing Framing) (err error) {
 		g.Out.pause = g.Job.Pause
 		defer func() { err = cmp.Or(g.Out.Close(), err) }() // a client that takes nothing is why the request is cancelled
 	}
+	defer g.traceCalls()
 	return g.run(e)
+}
+
+// traceCalls tells the request's trace which tools the answers call.
+func (g *Generation) traceCalls() {
+	for _, a := range g.read {
+		for _, c := range a.Calls {
+			traces.Call(g.R.Context(), c.ID, c.Name)
+		}
+	}
 }
 
 // Base returns the request that the common fields make, without a prompt.
@@ -195,7 +205,7 @@ func (g *Generation) Ask(r grove.Request, c *Chat, format *structured.Form, err 
 	}
 	r.PromptIDs = p.Tokens
 	err = g.Constrain(&r, format, err, c)
-	g.Prompts, g.Cut = []grove.Request{r}, c.Cut
+	g.Prompts, g.Cut, g.Operation = []grove.Request{r}, c.Cut, traces.Chat
 	return err
 }
 
@@ -273,7 +283,9 @@ func (g *Generation) drive(e Encoder) (err error) {
 		case n.Canvas != nil:
 			return e.(CanvasEncoder).Canvas(n.Answer, wire.Canvas(n.Canvas))
 		case n.Search != nil:
-			return g.Out.Send(searchPart{[]any{}, searchProgress{n.Answer, *n.Search}})
+			var p searchPart
+			p.Progress.Answer, p.Progress.SearchProgress = n.Answer, *n.Search
+			return g.Out.Send(p)
 		case n.Answer >= 0:
 			return e.Token(n.Answer, n.Token, n.Timings)
 		case g.Out != nil:
