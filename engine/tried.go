@@ -14,10 +14,8 @@ type tried struct {
 	s      *Sequence
 	at     int // tokens of the text before the rows
 	rows   []forest.Row
-	given  [][]float32                                  // what the rows gave, during the step
-	values func(st *step.Step, row int) []float32       // that a row gave
-	choose func(given [][]float32) (row int, err error) // the row that stays
-	drawn  SampledToken                                 // its token, where the rows are behind the text
+	choose func(given [][]float32) (row int) // the row that stays, by the states of all, where they want these, or their logits
+	drawn  SampledToken                      // its token, where the rows are behind the text
 }
 
 // Need implements [step.Job].
@@ -58,13 +56,15 @@ func (j *tried) Take(st *step.Step) (done bool, err error) {
 		_, err := s.takeText(st)
 		return false, err
 	}
-	j.given = j.given[:0]
-	for i := range j.rows {
-		j.given = append(j.given, j.values(st, i))
+	given := make([][]float32, len(j.rows))
+	for i, r := range j.rows {
+		if given[i] = st.Result(i).Logits; r.Want.State {
+			given[i] = st.Result(i).State
+		}
 	}
-	row, err := j.choose(j.given)
-	if err != nil {
-		return true, err
+	row := j.choose(given)
+	if row < 0 || row >= len(j.rows) {
+		return true, fmt.Errorf("engine: of %d tokens that are tried none is chosen", len(j.rows))
 	}
 	id, behind := j.rows[row].ID, j.at == len(s.text)
 	if behind {
@@ -96,7 +96,7 @@ func (s *Sequence) Try(ctx context.Context, ids []token.ID, choose func(states [
 	if n := len(ids); n == 0 || n > s.e.steps.Chunk {
 		return SampledToken{}, fmt.Errorf("engine: trying %d tokens; a step has 1 to %d", n, s.e.steps.Chunk)
 	}
-	j := &tried{s: s, at: len(s.text)}
+	j := &tried{s: s, at: len(s.text), choose: choose}
 	for i, id := range ids {
 		if err := s.e.fits(ids[i:i+1], j.at); err != nil {
 			return SampledToken{}, err
@@ -104,13 +104,6 @@ func (s *Sequence) Try(ctx context.Context, ids []token.ID, choose func(states [
 		r := forest.Row{ID: id, Want: forest.Want{Logits: true, State: true}}
 		s.shallow(&r, j.at)
 		j.rows = append(j.rows, r)
-	}
-	j.values = func(st *step.Step, row int) []float32 { return st.Result(row).State }
-	j.choose = func(states [][]float32) (int, error) {
-		if row := choose(states); row >= 0 && row < len(states) {
-			return row, nil
-		}
-		return 0, fmt.Errorf("engine: of %d tokens that are tried none is chosen", len(states))
 	}
 	err := s.do(ctx, j)
 	return j.drawn, err
@@ -136,7 +129,7 @@ func (s *Sequence) Exits(ctx context.Context, layers []int, give func(logits [][
 	case len(layers) >= s.e.steps.Chunk:
 		return fmt.Errorf("engine: %d exits; a step has %d rows at most", len(layers), s.e.steps.Chunk)
 	}
-	j := &tried{s: s, at: n - 1}
+	j := &tried{s: s, at: n - 1, choose: func(logits [][]float32) int { give(logits); return len(layers) }}
 	for _, l := range layers {
 		r := forest.Row{ID: s.text[n-1], To: l, Transient: true, Want: forest.Want{Logits: true}}
 		if l < 0 || l > all {
@@ -147,8 +140,6 @@ func (s *Sequence) Exits(ctx context.Context, layers []int, give func(logits [][
 		j.rows = append(j.rows, r)
 	}
 	j.rows = append(j.rows, forest.Row{ID: s.text[n-1], Want: forest.Want{Logits: true}})
-	j.values = func(st *step.Step, row int) []float32 { return st.Result(row).Logits }
-	j.choose = func(logits [][]float32) (int, error) { give(logits); return len(layers), nil }
 	return s.do(ctx, j)
 }
 
@@ -156,22 +147,21 @@ func (s *Sequence) Exits(ctx context.Context, layers []int, give func(logits [][
 // log-probability is the model's own. Errors are those of Next.
 func (s *Sequence) DrawFrom(ctx context.Context, logits []float32) (d SampledToken, err error) {
 	own, err := s.Logits(ctx)
-	if err != nil {
-		return d, err
-	}
 	n := len(s.text)
-	if n == s.e.Context() {
-		return d, fmt.Errorf("engine: %d tokens: %w", n, ErrContext)
+	if err == nil && n == s.e.Context() {
+		err = fmt.Errorf("engine: %d tokens: %w", n, ErrContext)
 	}
-	if d, err = s.answer.draw(s.chain, 0, logits, n); err == nil && !s.answer.PostSampling {
+	if err == nil {
+		d, err = s.answer.draw(s.chain, 0, logits, n)
+	}
+	if err == nil && !s.answer.PostSampling {
 		d, err = s.answer.describe(s.chain, 0, own, n, d.ID)
 	}
-	if err != nil {
-		return d, err
+	if err == nil {
+		s.chain.Keep(s.chain.Next(0, d.ID))
+		s.add(d.ID)
 	}
-	s.chain.Keep(s.chain.Next(0, d.ID))
-	s.add(d.ID)
-	return d, nil
+	return d, err
 }
 
 // States computes the text anew from a token on and tells give the state of each of these tokens behind the final norm, by its place in the text; one may be told twice. A state is valid during the
@@ -181,10 +171,10 @@ func (s *Sequence) States(ctx context.Context, from int, give func(at int, state
 		return err
 	}
 	s.round.forget()
-	if from >= len(s.text) {
+	switch {
+	case from >= len(s.text):
 		return nil
-	}
-	if from < s.prefix {
+	case from < s.prefix:
 		from = 0
 	}
 	s.e.steps.Lock()

@@ -16,7 +16,7 @@ func init() {
 	search.Register(search.Info{
 		Name: "contrastive", Paper: "Contrastive Search, 2022", Options: "k=4,alpha=0.6,back=4096",
 		Open: func(o *options.Options) search.Program {
-			return contrastive{o.Int("k", 4, 1, 64), o.Float("alpha", .6, 0, 1), o.Int("back", 4096, 1, 1<<20)}
+			return contrastive{o.Int("k", 4, 1, 16), o.Float("alpha", .6, 0, 1), o.Int("back", 4096, 1, 1<<20)}
 		},
 	})
 }

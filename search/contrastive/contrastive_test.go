@@ -76,6 +76,7 @@ func TestReference(t *testing.T) {
 			others := 0.0
 			for _, c := range []contrastive{{4, .6, 4096}, {5, .8, 7}, {4, 0, 4096}, {1, .6, 4096}, {3, 1, 1}} {
 				want := reference(t, m, c, 24)
+				before := m.Engine.Load()
 				r, err := m.Run(t, fmt.Sprintf("contrastive,k=%d,alpha=%v,back=%d", c.k, c.alpha, c.back), 0, search.Problem{MaxTokens: 24})
 				if err != nil {
 					t.Fatal(err)
@@ -86,6 +87,10 @@ func TestReference(t *testing.T) {
 				}
 				if !slices.Equal(got, want) || r.Attempts[0].Tokens != 24 || r.Figures["tried_tokens"] != float64(24*c.k) {
 					t.Errorf("%+v: %v, want %v; %v", c, got, want, r.Figures)
+				}
+				// The prompt, its states, and a step of k rows for each token.
+				if now := m.Engine.Load(); now.Steps-before.Steps > 2+24 || now.Rows-before.Rows > 2*len(searchtest.Prompt)+24*c.k {
+					t.Errorf("%+v: %d steps of %d rows", c, now.Steps-before.Steps, now.Rows-before.Rows)
 				}
 				if others += r.Figures["other_tokens"]; (c.alpha == 0 || c.k == 1) && r.Figures["other_tokens"] > 0 {
 					t.Errorf("%+v: %v", c, r.Figures)
@@ -153,7 +158,7 @@ func TestOpen(t *testing.T) {
 	if err != nil || p.Samples() != 1 || p.(contrastive) != (contrastive{5, .4, 9}) || p.Check(&search.Problem{Slots: 1, Greedy: true}) != nil {
 		t.Fatal(p, err)
 	}
-	for _, bad := range []string{"contrastive,k=0", "contrastive,k=65", "contrastive,alpha=1.1", "contrastive,alpha=NaN", "contrastive,back=0", "contrastive,n=2"} {
+	for _, bad := range []string{"contrastive,k=0", "contrastive,k=17", "contrastive,alpha=1.1", "contrastive,alpha=NaN", "contrastive,back=0", "contrastive,n=2"} {
 		if _, err := search.Open(bad); err == nil {
 			t.Errorf("%s is taken", bad)
 		}

@@ -98,9 +98,13 @@ func TestReference(t *testing.T) {
 				"layers=low": {exits: []int{2}, alpha: .1}, "layers=high,alpha=0.3": {exits: []int{3, 5}, alpha: .3}, "layers=0+1+2+3,alpha=0.05": {exits: []int{0, 1, 2, 3}, alpha: .05},
 				"layers=4,alpha=1": {exits: []int{4}, alpha: 1},
 			} {
+				before := m.Engine.Load()
 				r, err := m.Run(t, "dola,"+options, 0, search.Problem{MaxTokens: tokens})
 				if err != nil {
 					t.Fatal(err)
+				}
+				if now, prompt := m.Engine.Load(), len(searchtest.Prompt); now.Steps-before.Steps > 1+tokens+prompt || name != "recurrent" && now.Steps-before.Steps != 1+tokens || now.Rows-before.Rows > 2*prompt+tokens*(1+len(d.exits)) {
+					t.Errorf("%s: %d steps of %d rows", options, now.Steps-before.Steps, now.Rows-before.Rows)
 				}
 				one := alone{Runner: modeltest.NewFor(t, m.Model, m.Pool, modeltest.Config{Context: 300})}
 				one.seq = one.NewSeq("")
@@ -233,6 +237,15 @@ func TestLayers(t *testing.T) {
 		if got := fmt.Sprint(dola{part: tt.part}.of(tt.layers)); got != tt.want {
 			t.Errorf("%s of %d layers: %s, want %s", tt.part, tt.layers, got, tt.want)
 		}
+	}
+}
+
+// TestContext: the answer ends where the context is full.
+func TestContext(t *testing.T) {
+	m := searchtest.Of(t, 1, modeltest.Spec{Context: 20})
+	r, err := m.Run(t, "dola", 0, search.Problem{})
+	if err != nil || len(r.Tokens) != 20-len(searchtest.Prompt) || r.Attempts[0].Ended {
+		t.Errorf("%d tokens, %v", len(r.Tokens), err)
 	}
 }
 

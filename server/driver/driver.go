@@ -80,13 +80,11 @@ func (g *Generation) watch(e Encoder) (err error) {
 
 // searchPart is the object of a stream that tells how far the search of an answer is. It has no choices, as OpenAI's last one with the usage.
 type searchPart struct {
-	Choices  []any          `json:"choices"`
-	Progress searchProgress `json:"search_progress"`
-}
-
-type searchProgress struct {
-	Answer int `json:"answer"`
-	grove.SearchProgress
+	Choices  [0]int `json:"choices"`
+	Progress struct {
+		Answer int `json:"answer"`
+		grove.SearchProgress
+	} `json:"search_progress"`
 }
 
 // Generation is a request for answers. Parse sets its prompts, N, Scores, FieldNames, LogprobsField and Stored.
@@ -285,7 +283,9 @@ func (g *Generation) drive(e Encoder) (err error) {
 		case n.Canvas != nil:
 			return e.(CanvasEncoder).Canvas(n.Answer, wire.Canvas(n.Canvas))
 		case n.Search != nil:
-			return g.Out.Send(searchPart{[]any{}, searchProgress{n.Answer, *n.Search}})
+			var p searchPart
+			p.Progress.Answer, p.Progress.SearchProgress = n.Answer, *n.Search
+			return g.Out.Send(p)
 		case n.Answer >= 0:
 			return e.Token(n.Answer, n.Token, n.Timings)
 		case g.Out != nil:
