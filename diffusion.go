@@ -77,10 +77,11 @@ func (g *Generation) canvas() error {
 // CanvasRun is a part of a canvas.
 type CanvasRun = diffuse.Run
 
-// WatchCanvas lets f be told of the canvas behind the tokens that [Generation.Tokens] yielded, before each pass of a model of masked diffusion, on the goroutine of Tokens.
+// WatchCanvas lets f be told of the canvas behind the tokens that [Generation.Tokens] yielded, before each pass of a diffusion model, on the goroutine of Tokens. Of canvases of random tokens these are
+// the likeliest so far.
 func (g *Generation) WatchCanvas(f func([]CanvasRun)) {
-	if g.diffusion != nil && g.diffusion.Masks != nil {
-		g.diffusion.Masks.Watch = f
+	if g.diffusion != nil {
+		g.diffusion.Watch(f)
 	}
 }
 

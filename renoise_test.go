@@ -117,6 +117,33 @@ func TestRenoiseEnds(t *testing.T) {
 	}
 }
 
+// TestRenoiseWatched: whoever watches a canvas sees masks before its first pass, and then as many likely tokens as it has; the last ones are the text.
+func TestRenoiseWatched(t *testing.T) {
+	m := renoises(t, grove.Options{})
+	seed := uint64(3)
+	g, err := m.Generate(t.Context(), grove.Request{Prompt: "text", MaxTokens: 48, Seed: &seed, IgnoreEnd: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var masks, texts int
+	g.WatchCanvas(func(runs []grove.CanvasRun) {
+		if len(runs) != 1 || runs[0].Masks != 0 && runs[0].Masks != synthetic.SyntheticCanvas {
+			t.Errorf("a canvas is %+v", runs)
+		}
+		if runs[0].Masks > 0 {
+			masks++
+		} else if runs[0].Text != "" {
+			texts++
+		}
+	})
+	if _, err := g.Text(); err != nil {
+		t.Fatal(err)
+	}
+	if s := g.Stats(); masks != 2 || texts != s.Passes-2 {
+		t.Errorf("%d canvases of masks and %d of tokens in %d passes", masks, texts, s.Passes)
+	}
+}
+
 // TestRenoiseProgress: the prompt is read in parts, and what the cache has of it is not read again.
 func TestRenoiseProgress(t *testing.T) {
 	m := renoises(t, grove.Options{Chunk: 32}, gguf.KV{Key: "diffusion-gemma.context_length", Value: gguf.Of(uint32(400))})

@@ -241,7 +241,9 @@ func (g *Generator) Step(ctx context.Context) error {
 	if g.Done() {
 		return nil
 	}
-	g.tell()
+	if g.s.Watch != nil {
+		g.s.Watch(g.unfinished())
+	}
 	entry := g.first == g.end || g.left() == 0
 	if entry {
 		g.enter()

@@ -95,6 +95,7 @@ func (g *Renoiser) Step(ctx context.Context) error {
 			return err
 		}
 	}
+	g.tell()
 	t := g.temperature()
 	if err := g.board.Pass(ctx, g.pass(), 0); err != nil {
 		return err

@@ -15,6 +15,8 @@ type RenoiseSettings struct {
 	Room       int // tokens that the context has behind the prompt
 	Vocabulary int
 	Ends       func(token.ID) bool // reports whether a token ends the text; nil: none does, and loops go on
+	Watch      func([]Run)         // is told of the canvas before each pass: its likeliest tokens, before the first as masks; nil: nobody is
+	Piece      func(dst []byte, id token.ID) ([]byte, error)
 }
 
 // Check returns an error that names a setting that is none.
@@ -58,7 +60,7 @@ func Renoise(own *model.Renoise, wish *Settings, room, vocabulary int) (*Renoise
 	if err != nil {
 		return nil, &SettingError{"policy", err}
 	}
-	s := &RenoiseSettings{Renoise: *own, Length: wish.Length, Room: room, Vocabulary: vocabulary, Ends: wish.Ends}
+	s := &RenoiseSettings{Renoise: *own, Length: wish.Length, Room: room, Vocabulary: vocabulary, Ends: wish.Ends, Piece: wish.Piece}
 	if s.Bound = bound; s.Length == 0 {
 		s.Length = min(room, MostLength)
 	}

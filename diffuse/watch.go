@@ -17,13 +17,13 @@ func (g *Generator) unfinished() (runs []Run) {
 	var text []byte
 	end := func() {
 		if len(text) > 0 {
-			runs = append(runs, Run{Text: strings.ToValidUTF8(string(text), "\uFFFD")})
+			runs = append(runs, textRun(text))
 			text = text[:0]
 		}
 	}
 	for _, p := range g.canvas[len(g.Finished()):] {
 		if p.ID != g.s.Mask {
-			text = g.s.appendPiece(text, p.ID)
+			text = appendPiece(text, p.ID, g.s.Piece)
 			continue
 		}
 		if end(); len(runs) == 0 || runs[len(runs)-1].Masks == 0 {
@@ -35,17 +35,28 @@ func (g *Generator) unfinished() (runs []Run) {
 	return runs
 }
 
+// tell tells who watches which tokens are the likeliest so far.
+func (g *Renoiser) tell() {
+	switch {
+	case g.s.Watch == nil:
+	case g.step == 0:
+		g.s.Watch([]Run{{Masks: len(g.canvas)}})
+	default:
+		var text []byte
+		for _, id := range g.likely {
+			text = appendPiece(text, id, g.s.Piece)
+		}
+		g.s.Watch([]Run{textRun(text)})
+	}
+}
+
+// textRun returns the run of a text.
+func textRun(text []byte) Run { return Run{Text: strings.ToValidUTF8(string(text), "\uFFFD")} }
+
 // appendPiece appends the text of a token; one that has none adds nothing.
-func (s *Settings) appendPiece(text []byte, id token.ID) []byte {
-	if with, err := s.Piece(text, id); err == nil {
+func appendPiece(text []byte, id token.ID, piece func(dst []byte, id token.ID) ([]byte, error)) []byte {
+	if with, err := piece(text, id); err == nil {
 		return with
 	}
 	return text
-}
-
-// tell tells who watches how far the canvas is.
-func (g *Generator) tell() {
-	if g.s.Watch != nil {
-		g.s.Watch(g.unfinished())
-	}
 }

@@ -22,9 +22,9 @@ func blocks(t *testing.T) *bed {
 }
 
 // fillBlocks fills 18 places behind a prompt, and returns them and how many tokens of the prompt were there.
-func fillBlocks(ctx context.Context, e *engine.Engine, ids []token.ID, t engine.Terms) (places []diffuse.Place, reused int, err error) {
+func fillBlocks(ctx context.Context, e *engine.Engine, ids []token.ID, block int, t engine.Terms) (places []diffuse.Place, reused int, err error) {
 	const vocabulary = 48
-	s := diffuse.Settings{Length: 18, Native: 4, Policy: "static", Mask: vocabulary - 1, Shift: true}
+	s := diffuse.Settings{Length: 18, Native: 4, Block: block, Policy: "static", Mask: vocabulary - 1, Shift: true}
 	if err := s.Check(); err != nil {
 		return nil, 0, err
 	}
@@ -55,7 +55,7 @@ func fillBlocks(ctx context.Context, e *engine.Engine, ids []token.ID, t engine.
 // the first one, and one of another salt none.
 func TestBoard(t *testing.T) {
 	b := blocks(t)
-	want, _, err := fillBlocks(t.Context(), b.engine(t, engine.Config{}), text(150), engine.Terms{})
+	want, _, err := fillBlocks(t.Context(), b.engine(t, engine.Config{}), text(150), 4, engine.Terms{})
 	if err != nil || len(want) != 18 {
 		t.Fatalf("%d places, error %v", len(want), err)
 	}
@@ -86,10 +86,13 @@ func TestBoard(t *testing.T) {
 		terms  engine.Terms
 		reused int
 	}{{engine.Terms{}, 0}, {engine.Terms{}, 128}, {engine.Terms{Salt: "other"}, 0}, {engine.Terms{Private: true}, 0}} {
-		got, reused, err := fillBlocks(t.Context(), e, text(150), c.terms)
+		got, reused, err := fillBlocks(t.Context(), e, text(150), 4, c.terms)
 		if err != nil || !slices.Equal(got, want) || reused != c.reused {
 			t.Errorf("%+v: %v, want %v, %d tokens reused, error %v", c.terms, got, want, reused, err)
 		}
+	}
+	if _, reused, err := fillBlocks(t.Context(), e, text(150), 2, engine.Terms{}); reused != 0 || err != nil {
+		t.Errorf("shorter blocks: %d tokens reused, error %v", reused, err)
 	}
 	all.Wait()
 	if u, live, open := e.Held(); u.Used != 0 || live != 0 || open != 0 {

@@ -199,7 +199,7 @@ func (c *crowd) canvas(ctx context.Context) error {
 	if !c.blocks {
 		return nil
 	}
-	places, _, err := fillBlocks(ctx, c.e, text(70), engine.Terms{})
+	places, _, err := fillBlocks(ctx, c.e, text(70), 4, engine.Terms{})
 	if c.places == nil {
 		c.places = places
 	}

@@ -73,3 +73,40 @@ func TestAdapted(t *testing.T) {
 		}
 	}
 }
+
+// TestBlockPages: pages of rows that see their blocks are found, and their file is read, by sequences of blocks of the same length alone.
+func TestBlockPages(t *testing.T) {
+	b := newBook(t, small)
+	ids := story(0, 0, 130)
+	s := b.k.NewSeq("")
+	b.k.Adapt(s, 0, Adapted{Block: 4})
+	for part := range slices.Chunk(ids, 65) {
+		end := forest.Trunk
+		for i, id := range part {
+			n, err := b.step.Add(forest.Row{Seq: s, Parent: end, ID: id, Block: 1 + i/4, Named: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			end = n
+		}
+		b.step.Reset()
+		if err := b.k.Commit(s, end); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := save(t, b.k, s, ids)
+	for _, c := range []struct{ block, found int }{{4, 128}, {2, 0}, {8, 0}, {0, 0}} {
+		as := Adapted{Block: c.block}
+		o := b.k.NewSeq("")
+		b.k.Adapt(o, 0, as)
+		if n, err := b.k.Reuse(o, ids); n != c.found || err != nil {
+			t.Errorf("blocks of %d: %d tokens are found (%v), want %d", c.block, n, err, c.found)
+		}
+		if err := b.k.CloseSeq(o); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.k.NewAdaptedReader(bytes.NewReader(file), int64(len(file)), "", as, vocabulary); (err == nil) != (c.block == 4) || err != nil && !errors.Is(err, ErrFile) {
+			t.Errorf("blocks of %d: a file is read with the error %v", c.block, err)
+		}
+	}
+}

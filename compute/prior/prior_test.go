@@ -3,6 +3,7 @@ package prior
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -101,6 +102,34 @@ func TestExpected(t *testing.T) {
 		}
 		if diff := cmp.Diff(got, run(m, priors, 3)); diff != "" {
 			t.Errorf("%v: 3 threads: %s", typ, diff)
+		}
+	}
+}
+
+// TestWeighted: a distribution with a weight adds to what is there, beside others that write.
+func TestWeighted(t *testing.T) {
+	priors := priorsOf(5)
+	m, _ := table(t, tensor.F32)
+	expected := run(m, priors, 1)
+	pool := par.New(2)
+	defer pool.Close()
+	var task Task
+	out := make([][]float32, len(priors))
+	for i := range priors {
+		priors[i].Weight = []float32{0, 0.25, 2}[i%3]
+		out[i] = slices.Repeat([]float32{float32(i)}, width)
+		task.Add(&priors[i], out[i])
+	}
+	task.Run(pool, m, 3, make([]matmul.Scratch, 2))
+	for i, weight := range []float32{0, 0.25, 2, 0, 0.25} {
+		for k, x := range expected[i] {
+			want := x
+			if weight != 0 {
+				want = float32(i) + weight*x
+			}
+			if math.Abs(float64(out[i][k]-want)) > 1e-5 {
+				t.Fatalf("distribution %d, value %d: %g, want %g", i, k, out[i][k], want)
+			}
 		}
 	}
 }

@@ -17,6 +17,15 @@ type Answer struct {
 	Random *diffuse.RenoiseSettings // nil: Masks
 }
 
+// Watch lets f be told of the canvas before each pass.
+func (a *Answer) Watch(f func([]diffuse.Run)) {
+	if a.Random != nil {
+		a.Random.Watch = f
+	} else {
+		a.Masks.Watch = f
+	}
+}
+
 // Request has all that decides the tokens of an answer.
 type Request struct {
 	Answer

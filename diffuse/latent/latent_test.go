@@ -260,6 +260,26 @@ func TestStates(t *testing.T) {
 	}
 }
 
+// TestSteps: the latents move by the velocities times the steps of time, which is 1 in all; the last pass runs what became of them.
+func TestSteps(t *testing.T) {
+	b := newBed(t, 1, modeltest.Spec{})
+	var times []float64
+	block := &latent.Block{
+		Latents: [][]float32{{1, 2}, {3, 4}}, Steps: 4,
+		Embed:    func(dst, l []float32, time float64) { dst[0], times = l[0], append(times, time) },
+		Velocity: func(dst, _, _ []float32, time float64) { dst[0], dst[1] = 8, float32(time) },
+	}
+	if err := open(t, b.engine(t, engine.Config{}), sample.Settings{}, words(3)).Think(t.Context(), block); err != nil {
+		t.Fatal(err)
+	}
+	if want := [][]float32{{9, 2.375}, {11, 4.375}}; fmt.Sprint(block.Latents) != fmt.Sprint(want) {
+		t.Errorf("latents %v, want %v", block.Latents, want)
+	}
+	if want := []float64{0, 0, 0.25, 0.25, 0.5, 0.5, 0.75, 0.75, 1, 1}; !slices.Equal(times, want) {
+		t.Errorf("times %v, want %v", times, want)
+	}
+}
+
 // TestNoise: the latents are standard normal: mean 0, variance 1, and the share of |x| below 1 that a normal distribution has.
 func TestNoise(t *testing.T) {
 	b := newBed(t, 1, modeltest.Spec{})
