@@ -33,12 +33,10 @@ type Board struct {
 // both numbers, [ErrBusy].
 func (e *Engine) OpenBoard(s *diffuse.Settings, prompt int, t Terms) (*Board, error) {
 	info, tokens := e.steps.Model.Info(), prompt+s.Places(prompt)
-	if err := e.Closed(); err != nil {
+	if err := errors.Join(e.Closed(), t.Check()); err != nil {
 		return nil, err
 	}
 	switch {
-	case t.Priority < MinPriority || t.Priority > MaxPriority:
-		return nil, fmt.Errorf("engine: priority is %d; it must be from %d to %d", t.Priority, MinPriority, MaxPriority)
 	case info.Diffusion == nil:
 		return nil, fmt.Errorf("engine: %s is no diffusion model", info.Arch)
 	case tokens > e.Context():
