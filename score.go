@@ -2,7 +2,6 @@ package grove
 
 import (
 	"context"
-	"fmt"
 
 	"grove/engine/scoring"
 	"grove/score"
@@ -29,41 +28,59 @@ type ScoreOptions struct {
 // Scores are continuations that were scored behind a prompt.
 type Scores struct {
 	Continuations []Continuation
-	PromptTokens  int // of the prompt; the unconditional one is not counted
+	PromptTokens  int // of the prompt, and of the unconditional one
 	ReusedTokens  int // of these, found in the cache
-	Tokens        int // of all continuations
+	Tokens        int // of all continuations, behind each prompt
+}
+
+// Scoring is continuations that are to be scored, as tokens. It is for one goroutine.
+type Scoring struct {
+	model    *Model
+	texts    []string
+	requests []scoring.Request // the prompt's, and the unconditional prompt's where there is one
 }
 
 // Score returns the log-probability of each continuation behind a prompt, token by token. The prompt is computed once; the continuations are
 // branches of one tree, whose rows share steps. A continuation's scores have the bits of that continuation alone, and of the
-// log-probabilities that plain decoding reports. [score.Split] says where a continuation's tokens begin. Errors: an [*OptionError] for a
-// model that gives no such probabilities, or another setting; a continuation without a token, or too long with the prompt ([ErrContext]), by
-// its place; [ErrBusy], ctx's, the model's.
+// log-probabilities that plain decoding reports. [score.Split] says where a continuation's tokens begin. Errors: those of [Model.Scoring] and
+// [Scoring.Compute].
 func (m *Model) Score(ctx context.Context, prompt string, continuations []string, o ScoreOptions) (*Scores, error) {
-	if err := m.scores(); err != nil {
+	s, err := m.Scoring(ctx, prompt, continuations, o)
+	if err != nil {
 		return nil, err
 	}
-	s, err := m.scoreTexts(ctx, prompt, continuations, o)
-	if err != nil || o.Unconditional == nil {
+	return s.Compute(ctx)
+}
+
+// Scoring prepares what [Model.Score] computes. Errors: [Model.CheckScores]; an [*OptionError] for another setting; a [*score.Error] for a
+// continuation without a token, or one that is too long with the prompt, which is an [ErrContext] too; ctx's.
+func (m *Model) Scoring(ctx context.Context, prompt string, continuations []string, o ScoreOptions) (*Scoring, error) {
+	if err := m.CheckScores(); err != nil {
+		return nil, err
+	}
+	set, err := m.resident.AdapterSet(o.Adapters)
+	if err != nil {
+		return nil, err
+	}
+	terms := (&Request{Priority: o.Priority, CacheSalt: o.CacheSalt, Private: o.Private, set: set}).terms()
+	if err := terms.Check(); err != nil {
+		return nil, &OptionError{Err: err}
+	}
+	s := &Scoring{model: m, texts: continuations}
+	if err := s.add(ctx, prompt, continuations, scoring.Request{Terms: terms, Progress: o.Progress}); err != nil || o.Unconditional == nil {
 		return s, err
 	}
-	o.Progress = nil
-	texts := continuations
 	if *o.Unconditional == "" {
-		texts = score.Bodies(continuations)
+		continuations = score.Bodies(continuations)
 	}
-	free, err := m.scoreTexts(ctx, *o.Unconditional, texts, o)
-	if err != nil {
-		return nil, fmt.Errorf("the unconditional prompt: %w", err)
-	}
-	for i := range s.Continuations {
-		s.Continuations[i].Unconditional = &free.Continuations[i].Logprob
+	if err := s.add(ctx, *o.Unconditional, continuations, scoring.Request{Terms: terms}); err != nil {
+		return nil, score.Unconditional(err)
 	}
 	return s, nil
 }
 
-// scores returns an [*OptionError] where the model has no log-probabilities of what follows a text, and [ErrClosed] where it is closed.
-func (m *Model) scores() error {
+// CheckScores returns an [*OptionError] where the model has no log-probabilities of what follows a text, and [ErrClosed] where it is closed.
+func (m *Model) CheckScores() error {
 	if err := m.generates(); err != nil {
 		return err
 	}
@@ -73,9 +90,10 @@ func (m *Model) scores() error {
 	return nil
 }
 
-// scoreTexts scores texts behind one prompt.
-func (m *Model) scoreTexts(ctx context.Context, prompt string, texts []string, o ScoreOptions) (*Scores, error) {
-	prefix, all, err := score.Split(m.tokenizer, prompt, texts, func(text string) (ids []token.ID, err error) {
+// add adds a request for the texts behind a prompt.
+func (s *Scoring) add(ctx context.Context, prompt string, texts []string, r scoring.Request) (err error) {
+	m := s.model
+	r.Prefix, r.Continuations, err = score.Split(m.tokenizer, prompt, texts, func(text string) (ids []token.ID, err error) {
 		err = m.parts(ctx, text, tokenizer.Options{}, func(part []token.ID) error {
 			ids = append(ids, part...)
 			return m.CheckPrompt(len(ids))
@@ -83,21 +101,41 @@ func (m *Model) scoreTexts(ctx context.Context, prompt string, texts []string, o
 		return ids, err
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	set, err := m.resident.AdapterSet(o.Adapters)
-	if err != nil {
-		return nil, err
+	s.requests = append(s.requests, r)
+	return score.CheckLengths(r.Prefix, r.Continuations, m.engine.Context(), ErrContext)
+}
+
+// Tokens returns the tokens of the prompts, and those of all continuations, behind each of them.
+func (s *Scoring) Tokens() (prompts, continuations int) {
+	for _, r := range s.requests {
+		prompts += len(r.Prefix)
+		for _, ids := range r.Continuations {
+			continuations += len(ids)
+		}
 	}
-	r := Request{Priority: o.Priority, CacheSalt: o.CacheSalt, Private: o.Private, set: set}
-	scored, reused, err := m.engine.Score(ctx, scoring.Request{Prefix: prefix, Continuations: all, Terms: r.terms(), Progress: o.Progress})
-	if err != nil {
-		return nil, m.busy(err)
+	return prompts, continuations
+}
+
+// Compute returns the scores. Errors: [ErrBusy], ctx's, the model's.
+func (s *Scoring) Compute(ctx context.Context) (*Scores, error) {
+	out := &Scores{Continuations: make([]Continuation, len(s.texts))}
+	out.PromptTokens, out.Tokens = s.Tokens()
+	for n, r := range s.requests {
+		scored, reused, err := s.model.engine.Score(ctx, r)
+		if err != nil {
+			return nil, s.model.busy(err)
+		}
+		out.ReusedTokens += reused
+		for i, tokens := range scored {
+			c := score.New(s.texts[i], tokens)
+			if n == 0 {
+				out.Continuations[i] = c
+			} else {
+				out.Continuations[i].Unconditional = &c.Logprob
+			}
+		}
 	}
-	s := &Scores{PromptTokens: len(prefix), ReusedTokens: reused}
-	for i, text := range texts {
-		s.Continuations = append(s.Continuations, score.New(text, scored[i]))
-		s.Tokens += len(scored[i])
-	}
-	return s, nil
+	return out, nil
 }

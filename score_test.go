@@ -99,8 +99,8 @@ func TestScoreErrors(t *testing.T) {
 		is                         error
 	}{
 		"a continuation of nothing": {"a", "", `score: continuation 0: "" has no token of its own`, nil},
-		"a long prompt":             {long, "a", "tokens do not fit: the context is full of 40 tokens", engine.ErrContext},
-		"a long continuation":       {"a", long, "continuation 0: engine: ", engine.ErrContext},
+		"a long prompt":             {long, "a", "tokens: the context is full of 40 tokens", engine.ErrContext},
+		"a long continuation":       {"a", long, "score: continuation 0 and the prompt have ", engine.ErrContext},
 	} {
 		_, err := m.Score(t.Context(), c.prompt, []string{c.continuation}, grove.ScoreOptions{})
 		if err == nil || !strings.Contains(err.Error(), c.want) || c.is != nil && !errors.Is(err, c.is) {

@@ -125,3 +125,54 @@ func TestAccuracy(t *testing.T) {
 		t.Errorf("a share of %v", a.Share())
 	}
 }
+
+// TestQuestions reads questions, and refuses each wrong line by its number.
+func TestQuestions(t *testing.T) {
+	zero := 0
+	got, err := ParseQuestions("{\"prompt\":\"a\",\"choices\":[\"b\",\" c\"],\"answer\":0}\n\n{\"prompt\":\"a \",\"choices\":[\"b\"]}\n")
+	want := []Question{{"a", []string{"b", " c"}, &zero}, {"a ", []string{"b"}, nil}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Fatalf("%v (-want +got):\n%s", err, diff)
+	}
+	for i, want := range [][]string{{" b", " c"}, {"b"}} {
+		if diff := cmp.Diff(want, got[i].Continuations(" ")); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	tally := NewTally(Norms(false))
+	tally.Add([]Continuation{{Text: "long", Logprob: -3}, {Text: "x", Logprob: -2}}, 0)
+	if diff := cmp.Diff([]Accuracy{{0, 1}, {1, 1}, {1, 1}, {0, 1}}, tally.Accuracies); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for text, want := range map[string]string{
+		"":                              "there are no questions",
+		"\n{":                           "line 2: unexpected EOF",
+		`{"prompt":"a","choices":[]}`:   "line 1: choices: there are 0",
+		`{"choices":["a"],"answer":1}`:  "answer is 1; it must be the place of a choice, from 0 to 0",
+		`{"choices":["a"],"answer":-1}`: "answer is -1",
+		`{"choices":["a"],"gold":1}`:    `unknown field "gold"`,
+		`{"choices":["a"]} {}`:          "there is more behind the object",
+	} {
+		if _, err := ParseQuestions(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// FuzzQuestions reads hostile files of questions: those that are taken have choices, and an answer among them.
+func FuzzQuestions(f *testing.F) {
+	f.Add("{\"prompt\":\"a\",\"choices\":[\"b\",\" c\"],\"answer\":1}\n\n{\"choices\":[\"\"]}")
+	f.Add("{\"prompt\":\"a\",\"choices\":[]}")
+	f.Add("{\"answer\":1e9}\r\n\x00")
+	f.Fuzz(func(t *testing.T, text string) {
+		all, err := ParseQuestions(text)
+		if err != nil {
+			return
+		}
+		for _, q := range all {
+			if len(q.Choices) == 0 || q.Answer != nil && (*q.Answer < 0 || *q.Answer >= len(q.Choices)) || len(q.Continuations(" ")) != len(q.Choices) {
+				t.Errorf("%q: %+v", text, q)
+			}
+		}
+	})
+}

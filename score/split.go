@@ -3,6 +3,7 @@
 package score
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"unicode"
@@ -16,7 +17,7 @@ import (
 // prompt and continuation are encoded together, and the tokens behind as many as the prompt has are the continuation's. A prompt without text is
 // the token that begins a text, or the one that ends texts where there is no such token. encode encodes a text without tokens around it. Errors: a continuation
 // without a token of its own, a vocabulary with neither token, those of encode.
-func Split(t *tokenizer.Tokenizer, prompt string, continuations []string, encode func(text string) ([]token.ID, error)) (prefix []token.ID, all [][]token.ID, err error) {
+func Split(t *tokenizer.Tokenizer, prompt string, texts []string, encode func(text string) ([]token.ID, error)) (prefix []token.ID, all [][]token.ID, err error) {
 	trimmed := strings.TrimRightFunc(prompt, unicode.IsSpace)
 	moved := prompt[len(trimmed):]
 	around, _ := t.Around(tokenizer.Continue)
@@ -31,13 +32,13 @@ func Split(t *tokenizer.Tokenizer, prompt string, continuations []string, encode
 		}
 		begin = prefix
 	}
-	for i, c := range continuations {
+	for i, c := range texts {
 		if ids, err = encode(trimmed + moved + c); err != nil {
-			return nil, nil, err
+			return nil, nil, &Error{continuations, fmt.Errorf("continuation %d: %w", i, err)}
 		}
 		whole := append(begin[:len(begin):len(begin)], ids...)
 		if len(whole) <= len(prefix) {
-			return nil, nil, fmt.Errorf("score: continuation %d: %.40q has no token of its own behind the prompt, whose last word it may end; end the prompt at the end of a word", i, c)
+			return nil, nil, &Error{continuations, fmt.Errorf("continuation %d: %.40q has no token of its own behind the prompt, whose last word it may end; end the prompt at the end of a word", i, c)}
 		}
 		all = append(all, whole[len(prefix):])
 	}
@@ -51,7 +52,7 @@ func alone(t *tokenizer.Tokenizer) ([]token.ID, error) {
 			return []token.ID{id}, nil
 		}
 	}
-	return nil, fmt.Errorf("score: the prompt is empty, and the vocabulary has no token that begins or ends a text; give a prompt")
+	return nil, &Error{"prompt", errors.New("the prompt is empty, and the vocabulary has no token that begins or ends a text; give a prompt")}
 }
 
 // Bodies returns continuations without the white space that sets them apart from a prompt.
@@ -61,4 +62,37 @@ func Bodies(continuations []string) []string {
 		all[i] = strings.TrimLeftFunc(c, unicode.IsSpace)
 	}
 	return all
+}
+
+// continuations is the name of the continuations in an [Error].
+const continuations = "continuations"
+
+// Error blames a part of what is to be scored: its prompt, its continuations, or the unconditional prompt.
+type Error struct {
+	Part string // prompt, continuations or unconditional
+	Err  error
+}
+
+// Error returns the problem, as one line.
+func (e *Error) Error() string { return "score: " + e.Err.Error() }
+
+// Unwrap returns the problem.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Unconditional returns an error of the unconditional prompt.
+func Unconditional(err error) error {
+	return &Error{"unconditional", fmt.Errorf("the unconditional prompt: %w", err)}
+}
+
+// CheckLengths returns an error where a prompt, or a continuation behind it, has more tokens than the context. full is what the error is.
+func CheckLengths(prefix []token.ID, all [][]token.ID, context int, full error) error {
+	if n := len(prefix); n > context {
+		return &Error{"prompt", fmt.Errorf("the prompt has %d tokens: %w of %d tokens", n, full, context)}
+	}
+	for i, ids := range all {
+		if n := len(prefix) + len(ids); n > context {
+			return &Error{continuations, fmt.Errorf("continuation %d and the prompt have %d tokens: %w of %d tokens", i, n, full, context)}
+		}
+	}
+	return nil
 }

@@ -10,7 +10,7 @@ import (
 // package. A suite of tests stands above what it tests.
 var rooms = []string{
 	"cmd/grove",
-	"cmd/grove/internal/arguments cmd/grove/internal/benchmarks cmd/grove/internal/conversation cmd/grove/internal/headfile cmd/grove/internal/training",
+	"cmd/grove/internal/arguments cmd/grove/internal/benchmarks cmd/grove/internal/conversation cmd/grove/internal/headfile cmd/grove/internal/scoring cmd/grove/internal/training",
 	"cmd/grove/internal/completion cmd/grove/internal/flags cmd/grove/internal/markdown cmd/grove/internal/summary",
 	"cmd/grove/internal/terminal",
 	"cmd/grove/internal/exit",
@@ -23,7 +23,7 @@ var rooms = []string{
 	"server/access",
 	"server/wire",
 	"bench",
-	"bench/canvas bench/patterns bench/predict bench/serving bench/units",
+	"bench/canvas bench/patterns bench/predict bench/serving bench/units bench/workload",
 	"distill distill/states",
 	"weights/pull",
 	"weights/pull/hub weights/pull/registry",
