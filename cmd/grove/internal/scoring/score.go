@@ -23,7 +23,7 @@ type Score struct {
 	flags.Repack
 	flags.JSON
 
-	Choices       []string `name:"choice" sep:"none" placeholder:"TEXT" help:"Text to score behind the prompt; may be given several times."`
+	Choices       []string `name:"continuation" sep:"none" placeholder:"TEXT" help:"Text to score behind the prompt; may be given several times."`
 	Answer        *int     `placeholder:"N" help:"Place of the right choice, from 0."`
 	Delimiter     string   `default:" " placeholder:"TEXT" help:"Text between prompt and choice, where there is no white space yet. Default: a blank."`
 	Unconditional *string  `placeholder:"TEXT" help:"Second prompt, without a question, such as 'Answer:', for the normalisation by mutual information."`
@@ -65,9 +65,9 @@ func (c *Score) questions() ([]score.Question, error) {
 		}
 		return all, nil
 	case c.File != "":
-		return nil, exit.With(exit.CodeUsage, errors.New("the question is given twice: leave out --file, or the prompt and --choice"))
+		return nil, exit.With(exit.CodeUsage, errors.New("the question is given twice: leave out --file, or the prompt and --continuation"))
 	case len(c.Choices) == 0:
-		return nil, exit.With(exit.CodeUsage, errors.New("there is nothing to score behind the prompt: add --choice TEXT"))
+		return nil, exit.With(exit.CodeUsage, errors.New("there is nothing to score behind the prompt: add --continuation TEXT"))
 	case c.Answer != nil && (*c.Answer < 0 || *c.Answer >= len(c.Choices)):
 		return nil, exit.With(exit.CodeUsage, fmt.Errorf("--answer: %d; it must be the place of a choice, from 0 to %d", *c.Answer, len(c.Choices)-1))
 	}
