@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"grove"
+	"grove/bench/workload"
 	"grove/internal/stat"
 )
 
@@ -37,7 +38,7 @@ func ReadMaskSchemas(r io.Reader) ([]MaskSchema, error) {
 		in = bufio.NewReader(z)
 	}
 	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, maxLine)
+	lines.Buffer(nil, workload.MaxLine)
 	var all []MaskSchema
 	for n := 1; lines.Scan(); n++ {
 		if len(bytes.TrimSpace(lines.Bytes())) == 0 {

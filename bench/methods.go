@@ -11,11 +11,15 @@ import (
 
 	"grove"
 	"grove/bench/predict"
+	"grove/bench/workload"
 	"grove/engine"
 	"grove/internal/stat"
 	"grove/method"
 	"grove/text/token"
 )
+
+// Prompt is one task of a workload.
+type Prompt = workload.Task
 
 // MethodsOptions says how methods are compared.
 type MethodsOptions struct {
@@ -83,7 +87,7 @@ type board struct {
 }
 
 func newBoard(methods []string, prompts []Prompt, leftOut func(method string, err error)) *board {
-	b := &board{slices.Clone(methods), append(Categories(prompts), Overall), map[[2]string]*tally{}, leftOut}
+	b := &board{slices.Clone(methods), append(workload.Categories(prompts), Overall), map[[2]string]*tally{}, leftOut}
 	for _, name := range methods {
 		for _, c := range b.categories {
 			b.tallies[[2]string{name, c}] = &tally{}

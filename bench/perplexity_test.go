@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"math"
 	"os"
@@ -243,22 +242,4 @@ func TestScoreFunctions(t *testing.T) {
 	if kl, _ := divergence([]float32{-2000, 0}, []float32{0, 0}, stat.LogSumExp([]float32{0, 0})); math.Abs(kl-math.Ln2) > 1e-12 {
 		t.Errorf("the divergence of a coin from certainty is %v, want ln 2", kl)
 	}
-}
-
-// FuzzWorkload reads hostile files of tasks: those that are taken have a prompt and a bound that makes sense.
-func FuzzWorkload(f *testing.F) {
-	f.Add([]byte("{\"prompt\":\"a\"}\n\n{\"question_id\":7,\"category\":\"c\",\"turns\":[\"b\",\"c\"]}\n"))
-	f.Add([]byte("{\"prompt\":\"a\",\"max_tokens\":-1}"))
-	f.Add([]byte("{\"turns\":[]}\r\n\x00"))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		prompts, err := ReadWorkload(bytes.NewReader(text))
-		if err != nil {
-			return
-		}
-		for _, p := range prompts {
-			if p.Prompt == "" || p.ID == "" || p.Category == "" || p.MaxTokens < 0 {
-				t.Errorf("%q: %+v", text, p)
-			}
-		}
-	})
 }

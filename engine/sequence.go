@@ -76,8 +76,8 @@ func (e *Engine) newSequence(a Answer, chain *sample.Chain) *Sequence {
 // SetTerms sets the sequence's terms. It is called before the first Append. It returns an error where the priority
 // is out of range.
 func (s *Sequence) SetTerms(t Terms) error {
-	if t.Priority < MinPriority || t.Priority > MaxPriority {
-		return fmt.Errorf("engine: priority is %d; it must be from %d to %d", t.Priority, MinPriority, MaxPriority)
+	if err := t.Check(); err != nil {
+		return err
 	}
 	if t.Private {
 		t.Salt = rand.Text()

@@ -23,7 +23,7 @@ var varies = []struct {
 	find *regexp.Regexp
 	with string
 }{
-	{regexp.MustCompile(`(cmpl-|resp_|msg_|fc_)[0-9a-z]+-[0-9a-z]+`), "${1}ID"},
+	{regexp.MustCompile(`(cmpl-|resp_|msg_|fc_|score-)[0-9a-z]+-[0-9a-z]+`), "${1}ID"},
 	{regexp.MustCompile(`("created(?:_at)?"):\d+`), "$1:0"},
 	{regexp.MustCompile(`("[a-z_]+(?:_ms|_per_second)"):[0-9.e+-]+`), "$1:0"},
 	{regexp.MustCompile(`("(?:draft_n|draft_n_accepted|rounds)"):\d+`), "$1:0"}, // these depend on the machine's speed
@@ -87,6 +87,8 @@ func TestWire(t *testing.T) {
 			{"/v1/chat/completions", `{"messages":[{"role":"user","content":"a"}]STREAM}`},
 			{"/v1/embeddings", `{"input":"a","dimensions":3}`},
 			{"/v1/embeddings", `{}`},
+			{"/v1/score", `{"prompt":"func main","continuations":["() {"," x"],"token_logprobs":true}`},
+			{"/v1/score", `{"text_1":"a","text_2":"b"}`},
 			{"/tokenize", `{"content":"func \u20ac","with_pieces":true}`},
 			{"/tokenize", `{"content":"func main","add_special":true}`},
 			{"/detokenize", `{"tokens":[1,99999]}`},

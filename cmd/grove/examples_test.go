@@ -148,7 +148,7 @@ func standIns(t *testing.T, dir string) {
 	t.Helper()
 	path := func(name string) string { return filepath.Join(dir, name) }
 	for name, content := range map[string]string{
-		"prompt.txt": "func main() {", "questions.txt": "hello\n", "text.txt": "some text", "documents.txt": "some text\n", "answer.txt": "yes\n", "person.json": `{"properties":{"age":{"maximum":120,"type":"integer"}},"required":["age"],"additionalProperties":false}`,
+		"prompt.txt": "func main() {", "questions.txt": "hello\n", "text.txt": "some text", "documents.txt": "some text\n", "questions.jsonl": `{"prompt":"func main","choices":["() {","x"],"answer":0}`, "answer.txt": "yes\n", "person.json": `{"properties":{"age":{"maximum":120,"type":"integer"}},"required":["age"],"additionalProperties":false}`,
 		"person.txt":    "{\"age\": 40}\n",
 		"wiki.test.raw": strings.Repeat("func add(a, b int) int {\n\treturn a + b\n}\n\n", 60),
 		"unseen.txt":    strings.Repeat("func add(a, b int) int {\n\treturn a + b\n}\n\n", 40) + strings.Repeat("func go range if chan import var ( ) 7 for 9 { } defer x\n", 30),

@@ -17,6 +17,7 @@ import (
 	"grove/cmd/grove/internal/benchmarks"
 	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/flags"
+	"grove/cmd/grove/internal/scoring"
 	"grove/cmd/grove/internal/served"
 	"grove/cmd/grove/internal/terminal"
 	"grove/cmd/grove/internal/training"
@@ -53,7 +54,8 @@ type commands struct {
 	Rerank     rerankCommand      `cmd:"" help:"Rank documents by a query."`
 	Embed      embedCommand       `cmd:"" help:"Turn a text into a vector (an embedding)."`
 	Scan       analysis.Scan      `cmd:"" help:"Look for texts that a model has learnt by heart."`
-	Perplexity perplexityCommand  `cmd:"" help:"Measure how well a model predicts a text, and how far it is from a base model."`
+	Score      scoring.Score      `cmd:"" help:"Compare texts by their log-probabilities behind a prompt, and answer questions with choices."`
+	Perplexity scoring.Perplexity `cmd:"" help:"Measure how well a model predicts a text, and how far it is from a base model."`
 	Datastore  datastoreCommand   `cmd:"" help:"Make a file of texts to draft from."`
 	HMM        hmmCommand         `cmd:"" name:"hmm" help:"Distil a hidden Markov model of a model's texts, with which constraints look ahead."`
 	Methods    methodsCommand     `cmd:"" help:"List the methods that draft tokens."`

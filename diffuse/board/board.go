@@ -43,12 +43,10 @@ type place struct {
 func Open(e *engine.Engine, s *diffuse.Settings, prompt int, t engine.Terms) (*Board, error) {
 	steps, tokens := e.Steps(), prompt+s.Places(prompt)
 	info := steps.Model.Info()
-	if err := e.Closed(); err != nil {
+	if err := errors.Join(e.Closed(), t.Check()); err != nil {
 		return nil, err
 	}
 	switch {
-	case t.Priority < engine.MinPriority || t.Priority > engine.MaxPriority:
-		return nil, fmt.Errorf("engine: priority is %d; it must be from %d to %d", t.Priority, engine.MinPriority, engine.MaxPriority)
 	case info.Diffusion == nil:
 		return nil, fmt.Errorf("engine: %s is no diffusion model", info.Arch)
 	case tokens > e.Context():

@@ -46,6 +46,14 @@ const (
 	MaxPriority = 10
 )
 
+// Check returns an error where the priority is out of range.
+func (t *Terms) Check() error {
+	if t.Priority < MinPriority || t.Priority > MaxPriority {
+		return fmt.Errorf("engine: priority is %d; it must be from %d to %d", t.Priority, MinPriority, MaxPriority)
+	}
+	return nil
+}
+
 const (
 	// prioritySteps is how many steps of priority double the share of prefill rows.
 	prioritySteps = 4

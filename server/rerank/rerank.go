@@ -1,5 +1,5 @@
 // Package rerank has the routes that rank documents by a query, in the forms of Jina's API, which llama.cpp's server and vLLM have too, of Cohere's second
-// version, and of Hugging Face's text-embeddings-inference.
+// version, and of Hugging Face's text-embeddings-inference; and the route that scores pairs, as vLLM does, or continuations behind a prompt.
 package rerank
 
 import (
@@ -23,6 +23,7 @@ func Routes() []driver.Route {
 	return []driver.Route{
 		route(jina, "POST /v1/rerank", "POST /rerank", "POST /v1/reranking", "POST /reranking"),
 		route(cohere, "POST /v2/rerank"),
+		{Access: driver.Ready, Handle: scores, Patterns: []string{"POST /v1/score", "POST /score"}, Body: new(scoreRequest)},
 	}
 }
 
@@ -110,7 +111,7 @@ func rank(x *driver.Request) (a ranking, err error) {
 	defer func() { access.CallerOf(x.R.Context()).Spend(a.tokens) }()
 	err = a.open.Compute(x.R.Context(), x.ID, func(ctx context.Context) error {
 		for i, d := range a.list {
-			if err := a.score(ctx, x, i, d); err != nil {
+			if err := a.score(ctx, x, i, d, "documents"); err != nil {
 				return err
 			}
 		}
@@ -123,8 +124,8 @@ func rank(x *driver.Request) (a ranking, err error) {
 	return a, err
 }
 
-// score adds a document.
-func (a *ranking) score(ctx context.Context, x *driver.Request, i int, document string) error {
+// score adds a document, which is of a field.
+func (a *ranking) score(ctx context.Context, x *driver.Request, i int, document, field string) error {
 	var ids []token.ID
 	err := x.Work(func(ctx context.Context) (err error) {
 		ids, err = a.open.Model.PairIDs(ctx, a.Query, document)
@@ -141,7 +142,7 @@ func (a *ranking) score(ctx context.Context, x *driver.Request, i int, document 
 		}
 		refusal := wire.RefusalOf(err)
 		if refusal.Param == "" || refusal.Param == "prompt" {
-			refusal.Param = "documents"
+			refusal.Param = field
 		}
 		return refusal
 	}

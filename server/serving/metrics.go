@@ -35,6 +35,7 @@ type Metrics struct {
 type totals struct {
 	answers, failed            int
 	prompt, cached, generated  int // tokens
+	scored                     int // tokens of continuations
 	longest                    int // tokens of the longest text
 	promptTime, generationTime time.Duration
 	rounds, drafted, accepted  int
@@ -103,6 +104,8 @@ var metrics = []metric{
 		func(f figures) float64 { return f.promptTime.Seconds() }},
 	{"grove_generated_tokens_total", "llamacpp:tokens_predicted_total", "vllm:generation_tokens_total", "Tokens generated.", counter,
 		func(f figures) float64 { return float64(f.generated) }},
+	{"grove_scored_tokens_total", "", "", "Tokens of continuations scored.", counter,
+		func(f figures) float64 { return float64(f.scored) }},
 	{"grove_generation_seconds_total", "llamacpp:tokens_predicted_seconds_total", "", "Seconds spent on generated tokens.", counter,
 		func(f figures) float64 { return f.generationTime.Seconds() }},
 	{"grove_answers_total", "", "vllm:request_success_total", "Completed answers.", counter,
@@ -253,6 +256,15 @@ func (m *Metrics) fault() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.totals.faults++
+}
+
+// Scored counts continuations that were scored.
+func (m *Metrics) Scored(s *grove.Scores) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.totals.prompt += s.PromptTokens - s.ReusedTokens
+	m.totals.cached += s.ReusedTokens
+	m.totals.scored += s.Tokens
 }
 
 // end counts an answer that ended.

@@ -40,7 +40,7 @@ type Error struct {
 
 // packages are the names of packages that errors of the library begin with, or have behind a colon.
 var packages = regexp.MustCompile(`(^|: )(?:(?:grove|engine|queue|sample|constrain|nest|schema|gbnf|lark|regex|pattern|earley|calls|grammar|document|chat|template|jinja|tokenizer|pretoken|kv|forest|model|arch|compute|` +
-	`gguf|lora|adapters|safetensors|hf|pull|hub|registry|transfer|find|atomicfile|json|jsontext|strconv): )+`)
+	`gguf|score|lora|adapters|safetensors|hf|pull|hub|registry|transfer|find|atomicfile|json|jsontext|strconv): )+`)
 
 // Plain returns what an error of the library says, without the names of packages and without the directories of files.
 func Plain(err error) string {

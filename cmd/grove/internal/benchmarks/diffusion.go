@@ -1,7 +1,6 @@
 package benchmarks
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -11,6 +10,7 @@ import (
 	"grove"
 	"grove/bench"
 	"grove/bench/canvas"
+	"grove/bench/workload"
 	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/flags"
 	"grove/cmd/grove/internal/terminal"
@@ -136,13 +136,9 @@ func (c *diffusionCommand) prompts() (prompts []bench.Prompt, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("--tasks: it is not given; the tasks are made of %w", err)
 	}
-	var lines bytes.Buffer
-	if _, err := bench.WriteGoWorkload(&lines, root); err != nil {
-		return nil, err
-	}
-	all, err := bench.ReadWorkload(&lines)
+	all, err := workload.Go(root)
 	for _, p := range all {
-		if p.Category == bench.Complete {
+		if p.Category == workload.Complete {
 			prompts = append(prompts, p)
 		}
 	}

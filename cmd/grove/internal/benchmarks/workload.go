@@ -8,19 +8,20 @@ import (
 	"os/exec"
 	"strings"
 
-	"grove/bench"
+	"grove/bench/workload"
 	"grove/cmd/grove/internal/terminal"
 )
 
-// workloadCommand writes a workload made of the sources of Go.
+// workloadCommand writes a workload made of the sources of Go, or of words of grove's own.
 type workloadCommand struct {
+	Kind string `enum:"go,typos,translation,knowledge,knowledge-open" default:"go" placeholder:"KIND" help:"What is made: tasks (go, typos, translation), or questions for grove score (knowledge, knowledge-open). Default: ${default}."`
 	Root string `placeholder:"DIR" help:"Root of the Go distribution; without it, the output of go env GOROOT."`
 	Out  string `arg:"" help:"File to write."`
 }
 
 // Run implements the command.
 func (c *workloadCommand) Run() (err error) {
-	if c.Root == "" {
+	if c.Root == "" && c.Kind != "translation" {
 		if c.Root, err = goRoot(); err != nil {
 			return fmt.Errorf("--root: it is not given; it is that of %w", err)
 		}
@@ -29,7 +30,7 @@ func (c *workloadCommand) Run() (err error) {
 		return err
 	}
 	var tasks bytes.Buffer
-	n, err := bench.WriteGoWorkload(&tasks, c.Root)
+	n, err := workload.Write(&tasks, c.Kind, c.Root)
 	if err != nil {
 		return err
 	}

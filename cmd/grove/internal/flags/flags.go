@@ -18,6 +18,7 @@ import (
 
 	"grove"
 	"grove/bench"
+	"grove/bench/workload"
 	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/harmless"
 	"grove/cmd/grove/internal/terminal"
@@ -342,6 +343,6 @@ func ReadWorkload(path string) ([]bench.Prompt, error) {
 	if err != nil {
 		return nil, exit.File(err)
 	}
-	prompts, err := bench.ReadWorkload(f)
+	prompts, err := workload.Read(f)
 	return prompts, exit.File(errors.Join(err, f.Close()))
 }

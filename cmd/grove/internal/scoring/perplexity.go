@@ -1,4 +1,5 @@
-package main
+// Package scoring has the commands that tell how likely texts are to a model.
+package scoring
 
 import (
 	"context"
@@ -13,8 +14,8 @@ import (
 	"grove/search/adadec"
 )
 
-// perplexityCommand measures how well a model predicts a text.
-type perplexityCommand struct {
+// Perplexity is the command that measures how well a model predicts a text.
+type Perplexity struct {
 	flags.Named
 	flags.Context `set:"context=512, or the model's own where that is less"`
 	flags.Cache
@@ -31,7 +32,7 @@ type perplexityCommand struct {
 }
 
 // Run implements the command.
-func (c *perplexityCommand) Run() (err error) {
+func (c *Perplexity) Run() (err error) {
 	text, err := c.Read("the text")
 	if err != nil {
 		return err
@@ -56,7 +57,7 @@ func (c *perplexityCommand) Run() (err error) {
 	})
 }
 
-func (c *perplexityCommand) openModel(f flags.Model, t flags.CacheName) (*bench.Model, error) {
+func (c *Perplexity) openModel(f flags.Model, t flags.CacheName) (*bench.Model, error) {
 	cache, err := grove.ParseCacheType(string(t))
 	if err != nil {
 		return nil, err
@@ -68,7 +69,7 @@ func (c *perplexityCommand) openModel(f flags.Model, t flags.CacheName) (*bench.
 }
 
 // openBase opens the base model and returns its description.
-func (c *perplexityCommand) openBase() (m *bench.Model, name string, err error) {
+func (c *Perplexity) openBase() (m *bench.Model, name string, err error) {
 	t := c.BaseCacheType
 	if t == "" {
 		t = c.Cache.Type

@@ -1,13 +1,11 @@
-package bench
+package workload
 
 import (
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -29,32 +27,34 @@ type function struct {
 	body         int    // offset of the body in text, after the brace
 }
 
-// WriteGoWorkload writes a workload made from the Go distribution's sources below root (GOROOT): complete a function,
-// edit one by renaming an identifier, repeat with changes, generate JSON, and random text, one of each from every file that
-// exists. Each task has a recorded answer, for replay. It returns the number of tasks.
-func WriteGoWorkload(w io.Writer, root string) (int, error) {
+// Go returns tasks made from the Go distribution's sources below root (GOROOT): complete a function, edit one by renaming an identifier, repeat
+// with changes, generate JSON, and random text, one of each from every file that exists. Each task has a recorded answer, for replay.
+func Go(root string) (tasks []Task, err error) {
 	r := rand.New(rand.NewPCG(goSeed, 0))
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
+	err = eachFile(root, r, func(i int, f function, all []function) {
+		for _, p := range []Task{complete(f), edit(f), repeat(f, r), listing(all), random(r)} {
+			p.ID = fmt.Sprintf("%s-%d", p.Category, i)
+			tasks = append(tasks, p)
+		}
+	})
+	return tasks, err
+}
+
+// eachFile calls do with a function, drawn by r, and all functions of every file of the list that this version of Go has.
+func eachFile(root string, r *rand.Rand, do func(i int, f function, all []function)) error {
 	n := 0
 	for i, name := range strings.Fields(goFiles) {
 		all, err := functions(filepath.Join(root, "src", filepath.FromSlash(name)), name)
 		if err != nil || len(all) == 0 {
 			continue // another version of Go
 		}
-		f := all[r.IntN(len(all))]
-		for _, p := range []Prompt{complete(f), edit(f), repeat(f, r), listing(all), random(r)} {
-			p.ID = fmt.Sprintf("%s-%d", p.Category, i)
-			if err := e.Encode(p); err != nil {
-				return n, err
-			}
-			n++
-		}
+		n++
+		do(i, all[r.IntN(len(all))], all)
 	}
 	if n == 0 {
-		return 0, fmt.Errorf("bench: %s holds no sources of the Go distribution", root)
+		return fmt.Errorf("workload: %s holds no sources of the Go distribution", root)
 	}
-	return n, nil
+	return nil
 }
 
 // functions returns the functions of a file that are neither tiny nor huge.
@@ -88,32 +88,32 @@ func functions(path, name string) (all []function, err error) {
 // Complete is the category of functions to complete.
 const Complete = "complete"
 
-func complete(f function) Prompt {
-	return Prompt{Category: Complete, Prompt: f.before + f.text[:f.body] + "\n", Output: strings.TrimPrefix(f.text[f.body:], "\n") + "\n"}
+func complete(f function) Task {
+	return Task{Category: Complete, Prompt: f.before + f.text[:f.body] + "\n", Output: strings.TrimPrefix(f.text[f.body:], "\n") + "\n"}
 }
 
 // edit asks for the function with its name changed everywhere.
-func edit(f function) Prompt {
+func edit(f function) Task {
 	changed := strings.ReplaceAll(f.text, f.name, "renamed"+f.name)
-	return Prompt{
+	return Task{
 		Category: "edit", Prompt: fmt.Sprintf("%s\n\n// The same with %s renamed to renamed%s:\n\n", f.text, f.name, f.name),
 		Prediction: f.text, Output: changed + "\n",
 	}
 }
 
 // repeat asks for another copy of a block, with the numbers counted on.
-func repeat(f function, r *rand.Rand) Prompt {
+func repeat(f function, r *rand.Rand) Task {
 	lines := strings.Split(f.text, "\n")
 	block := strings.Join(lines[:min(len(lines), 6)], "\n")
 	start := r.IntN(90) + 10
 	copyOf := func(i int) string {
 		return fmt.Sprintf("// case %d\n%s // %d of %s\n\n", start+i, block, (start+i)*7, f.file)
 	}
-	return Prompt{Category: "repeat", Prompt: copyOf(0) + copyOf(1), Output: copyOf(2) + copyOf(3)}
+	return Task{Category: "repeat", Prompt: copyOf(0) + copyOf(1), Output: copyOf(2) + copyOf(3)}
 }
 
 // listing asks to continue a JSON list of the functions of a file.
-func listing(all []function) Prompt {
+func listing(all []function) Task {
 	var b strings.Builder
 	b.WriteString("[\n")
 	cut := 0
@@ -126,11 +126,11 @@ func listing(all []function) Prompt {
 			break
 		}
 	}
-	return Prompt{Category: "json", Prompt: b.String()[:cut], Output: b.String()[cut:] + "]\n"}
+	return Task{Category: "json", Prompt: b.String()[:cut], Output: b.String()[cut:] + "]\n"}
 }
 
 // random asks for random text, which no method can draft.
-func random(r *rand.Rand) Prompt {
+func random(r *rand.Rand) Task {
 	text := func(n int) string {
 		b := make([]byte, n)
 		for i := range b {
@@ -138,5 +138,5 @@ func random(r *rand.Rand) Prompt {
 		}
 		return string(b)
 	}
-	return Prompt{Category: "random", Prompt: text(200), Output: text(200)}
+	return Task{Category: "random", Prompt: text(200), Output: text(200)}
 }

@@ -1,4 +1,6 @@
-package bench
+// Package workload has the tasks that benchmarks run: those of files, and those that are made of the sources of the Go distribution and of words of
+// grove's own.
+package workload
 
 import (
 	"bufio"
@@ -9,8 +11,8 @@ import (
 	"strconv"
 )
 
-// Prompt is one task of a workload.
-type Prompt struct {
+// Task is one task of a workload.
+type Task struct {
 	ID         string `json:"id"`
 	Category   string `json:"category"`
 	Prompt     string `json:"prompt"`
@@ -19,22 +21,22 @@ type Prompt struct {
 	MaxTokens  int    `json:"max_tokens,omitempty"` // 0: the default of the run
 }
 
-// maxLine bounds a line of a workload.
-const maxLine = 16 << 20
+// MaxLine bounds a line of a workload.
+const MaxLine = 16 << 20
 
-// ReadWorkload reads tasks, one JSON object a line: the fields of [Prompt], or of Spec-Bench's questions (question_id,
+// Read reads tasks, one JSON object a line: the fields of [Task], or of Spec-Bench's questions (question_id,
 // category, turns and reference, of which the first is taken). Errors name the line.
-func ReadWorkload(r io.Reader) ([]Prompt, error) {
-	var prompts []Prompt
+func Read(r io.Reader) ([]Task, error) {
+	var prompts []Task
 	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, maxLine)
+	lines.Buffer(nil, MaxLine)
 	for n := 1; lines.Scan(); n++ {
 		if len(lines.Bytes()) == 0 {
 			continue
 		}
-		p, err := readPrompt(lines.Bytes())
+		p, err := readTask(lines.Bytes())
 		if err != nil {
-			return nil, fmt.Errorf("bench: line %d of the workload: %w", n, err)
+			return nil, fmt.Errorf("workload: line %d: %w", n, err)
 		}
 		if p.ID == "" {
 			p.ID = strconv.Itoa(n)
@@ -45,37 +47,37 @@ func ReadWorkload(r io.Reader) ([]Prompt, error) {
 		prompts = append(prompts, p)
 	}
 	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("bench: the workload: %w", err)
+		return nil, fmt.Errorf("workload: %w", err)
 	}
 	if len(prompts) == 0 {
-		return nil, fmt.Errorf("bench: the workload has no tasks")
+		return nil, fmt.Errorf("workload: it has no tasks")
 	}
 	return prompts, nil
 }
 
-func readPrompt(line []byte) (Prompt, error) {
+func readTask(line []byte) (Task, error) {
 	var p struct {
-		Prompt
+		Task
 		QuestionID json.Number `json:"question_id"`
 		Turns      []string    `json:"turns"`
 		Reference  any         `json:"reference"` // the answer to each turn, or a list of them
 	}
 	if err := json.Unmarshal(line, &p); err != nil {
-		return Prompt{}, err
+		return Task{}, err
 	}
 	if p.ID == "" {
 		p.ID = p.QuestionID.String()
 	}
-	if p.Prompt.Prompt == "" && len(p.Turns) > 0 {
-		p.Prompt.Prompt, p.Output = p.Turns[0], cmp.Or(p.Output, first(p.Reference))
+	if p.Task.Prompt == "" && len(p.Turns) > 0 {
+		p.Task.Prompt, p.Output = p.Turns[0], cmp.Or(p.Output, first(p.Reference))
 	}
 	switch {
-	case p.Prompt.Prompt == "":
-		return Prompt{}, fmt.Errorf("it has no prompt")
+	case p.Task.Prompt == "":
+		return Task{}, fmt.Errorf("it has no prompt")
 	case p.MaxTokens < 0:
-		return Prompt{}, fmt.Errorf("max_tokens is %d", p.MaxTokens)
+		return Task{}, fmt.Errorf("max_tokens is %d", p.MaxTokens)
 	}
-	return p.Prompt, nil
+	return p.Task, nil
 }
 
 // first returns the first text of a list, or of the first list of lists.
@@ -95,7 +97,7 @@ func first(list any) string {
 }
 
 // Categories returns the categories of a workload in order of appearance.
-func Categories(prompts []Prompt) []string {
+func Categories(prompts []Task) []string {
 	var names []string
 	seen := map[string]bool{}
 	for _, p := range prompts {
