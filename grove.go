@@ -151,7 +151,7 @@ func OpenBytes(data []byte, o Options) (*Model, error) {
 }
 
 func open(f *gguf.File, o Options) (*Model, error) {
-	checked.choose(o.Log)
+	checked.Choose(o.Log)
 	if err := o.check(); err != nil {
 		_ = f.Close() // its error would only hide the cause
 		return nil, &OptionError{Err: err}

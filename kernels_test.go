@@ -17,9 +17,7 @@ import (
 func fresh(t *testing.T) {
 	before := kernel.Implementation()
 	restore := func() {
-		checked.Lock()
-		defer checked.Unlock()
-		checked.chosen, checked.named, checked.all = false, false, nil
+		checked.Forget()
 		kernel.Use(before)
 	}
 	restore()

@@ -3,11 +3,8 @@ package grove
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 
-	"grove/engine/reading"
 	"grove/text/token"
 )
 
@@ -20,21 +17,8 @@ type Ranked struct {
 
 // CheckRank returns an [*OptionError] where the model has no head to rank with.
 func (m *Model) CheckRank() error {
-	_, err := m.pairForm()
+	_, err := m.resident.PairForm()
 	return err
-}
-
-// pairForm returns the file's text for pairs, "" of an encoder that needs none, or an [*OptionError].
-func (m *Model) pairForm() (string, error) {
-	i := m.model.Info()
-	if i.Rank == nil {
-		return "", &OptionError{Err: fmt.Errorf("grove: %s has no head to rank texts with (tensors cls and cls.output)", i.Arch)}
-	}
-	form, _, err := m.resident.File.String("tokenizer.chat_template.rerank")
-	if err != nil || form == "" && !i.Encoder {
-		return "", &OptionError{Err: cmp.Or(err, fmt.Errorf("grove: the file does not say how %s reads a query and a document (tokenizer.chat_template.rerank)", i.Arch))}
-	}
-	return form, nil
 }
 
 // Rerank scores documents by a query and returns them in the order of their scores, the highest first; of equal ones, the first document. Each
@@ -65,7 +49,7 @@ func SortRanked(all []Ranked) {
 
 // PairIDs returns the tokens of a query and a document as the model's file joins them. Special tokens written in both are plain text.
 func (m *Model) PairIDs(ctx context.Context, query, document string) ([]token.ID, error) {
-	form, err := m.pairForm()
+	form, err := m.resident.PairForm()
 	if err != nil {
 		return nil, err
 	}
@@ -74,16 +58,9 @@ func (m *Model) PairIDs(ctx context.Context, query, document string) ([]token.ID
 
 // ScoreIDs returns the score of the tokens of a pair; see [Model.PairIDs].
 func (m *Model) ScoreIDs(ctx context.Context, ids []token.ID) (float32, error) {
-	if err := errors.Join(m.engine.Closed(), m.CheckRank()); err != nil {
+	if err := m.engine.Closed(); err != nil {
 		return 0, err
 	}
-	if len(ids) == 0 {
-		return 0, errors.New("grove: the query and the document are empty, and the model has no token that begins a text")
-	}
-	rank := m.model.Info().Rank
-	states := reading.Pooler{Kind: rank.Pooling, Tokens: len(ids)}
-	if err := m.engine.States(ctx, ids, reading.Reading{}, states.Add); err != nil {
-		return 0, m.busy(err)
-	}
-	return rank.Values(states.Vectors(false)[0])[0], nil
+	score, err := m.resident.Rank(ctx, ids)
+	return score, m.busy(err)
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"reflect"
 	"runtime/debug"
-	"slices"
 
 	"grove/compute"
 	"grove/internal/kernel"
@@ -30,10 +29,9 @@ const Numerics = compute.NumericsVersion
 
 // Version returns what is known of this build. It chooses the kernels, as [Open] does.
 func Version() Build {
-	checked.choose(nil)
-	checked.Lock()
-	b := Build{Version: "(devel)", Numerics: Numerics, Kernels: kernel.Implementation(), Named: checked.named, Checks: slices.Clone(checked.all)}
-	checked.Unlock()
+	checked.Choose(nil)
+	checks, named := checked.Checked()
+	b := Build{Version: "(devel)", Numerics: Numerics, Kernels: kernel.Implementation(), Named: named, Checks: checks}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b

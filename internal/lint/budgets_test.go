@@ -48,7 +48,7 @@ var budgets = []budget{
 	{"terminal", "cmd/grove/internal/terminal cmd/grove/internal/conversation", 2200, 0},
 	{"Markdown and canvases at a terminal", "cmd/grove/internal/canvas cmd/grove/internal/markdown", 1000, 0},
 	{"benchmarks", "cmd/grove/internal/benchmarks bench/...", 7600, 0},
-	{"front door", ". resident sample/advice", 4400, 0},
+	{"front door", ". resident sample/advice", 4800, 0},
 	{"search", "search/...", 4300, 0},
 	{"scores", "score", 1000, 0},
 	{"diffusion", "diffuse/...", 4050, 0},

@@ -126,7 +126,7 @@ var doors = []struct {
 	{"cmd/... bench/...", "compute kv sample/... internal/kernel/...", []string{"bench > internal/kernel/measure"}, "commands and benchmarks use the front door, package grove"},
 	{"cmd/...", "engine/...", nil, "commands use the front door, package grove"},
 	{"...", "internal/kernel/measure", []string{"bench"}, "only bench measures kernels"},
-	{"...", "internal/kernel/selfcheck", []string{"."}, "only the front door chooses kernels"},
+	{"...", "internal/kernel/selfcheck", []string{"resident"}, "models in memory choose kernels"},
 	{"method/...", "model/...", nil, "models and methods stay apart"},
 	{"...", "method/text/...", []string{"method/all"}, "methods are reached through their registry"},
 	{"...", "method/logits/...", []string{"method/all"}, "methods are reached through their registry"},
