@@ -154,7 +154,7 @@ func standIns(t *testing.T, dir string) {
 		"schemas.jsonl":    `{"name":"a","schema":{"type":"boolean"},"tests":[{"valid":true,"data":true},{"valid":false,"data":1}]}` + "\n",
 		"main.go":          "package main\n\nfunc main() {\n}\n", "server.go": "package main\n\nfunc serve() {\n}\n", "old.go": "package main\n", "text": `{"age": 40}`,
 		"requests.jsonl": `{"custom_id":"one","method":"POST","url":"/v1/completions","body":{"prompt":"func main() {","max_tokens":4}}` + "\n",
-		"ids.bin": "\x01\x00\x02\x00", "keys.txt": "ann:sk-2f6c0b\n", "go.jsonl": `{"prompt":"func main() {","output":"func main() {}"}` + "\n",
+		"ids.bin":        "\x01\x00\x02\x00", "keys.txt": "ann:sk-2f6c0b\n", "go.jsonl": `{"prompt":"func main() {","output":"func main() {}"}` + "\n",
 	} {
 		if err := os.WriteFile(path(name), []byte(content), 0o644); err != nil {
 			t.Fatal(err)
