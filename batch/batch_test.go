@@ -17,9 +17,48 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"grove"
 	"grove/batch"
 	"grove/gopher"
+	"grove/server"
 )
+
+// served returns a server of a model inside the program.
+func served(tb testing.TB, name string, parallel int) *server.Server {
+	tb.Helper()
+	s := server.New(server.Config{})
+	open := func(_ context.Context, memory uint64) (*grove.Model, error) {
+		return grove.OpenBytes(gopher.Named(name), grove.Options{Parallel: parallel, Memory: memory, Forget: true, ChatTemplate: "chatml"})
+	}
+	if err := s.Add(server.Entry{Name: name, Path: name, Open: open}); err != nil {
+		tb.Fatal(err)
+	}
+	if err := s.Load(tb.Context()); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return s
+}
+
+// run runs a batch to its end.
+func run(tb testing.TB, h http.Handler, o batch.Options) batch.Report {
+	tb.Helper()
+	b, err := batch.Open(o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := b.Run(tb.Context(), h, "a model"); err != nil {
+		tb.Fatal(err)
+	}
+	if err := b.Close(); err != nil {
+		tb.Fatal(err)
+	}
+	return b.Report()
+}
 
 // echo answers a request with its body.
 var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

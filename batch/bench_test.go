@@ -1,9 +1,10 @@
+//go:build unix
+
 package batch_test
 
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,85 +12,94 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
+	"time"
 
-	"grove"
+	"golang.org/x/sys/unix"
+
 	"grove/batch"
 	"grove/gopher"
-	"grove/server"
 )
 
-// served returns a server of a model inside the program.
-func served(tb testing.TB, name string, parallel int) *server.Server {
-	tb.Helper()
-	s := server.New(server.Config{})
-	open := func(_ context.Context, memory uint64) (*grove.Model, error) {
-		return grove.OpenBytes(gopher.Named(name), grove.Options{Parallel: parallel, Memory: memory, Forget: true, ChatTemplate: "chatml"})
-	}
-	if err := s.Add(server.Entry{Name: name, Path: name, Open: open}); err != nil {
-		tb.Fatal(err)
-	}
-	if err := s.Load(tb.Context()); err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			tb.Error(err)
+// BenchmarkLines compares a batch, as grove batch runs it, with 64 clients of servers over HTTP, one of them as grove serve runs it: 200 completions of 16
+// tokens, behind 20 prompts of some 60 tokens in turns, or of 4 tokens behind short prompts. Its rounds take turns, so that what else the machine does meets all alike; figures are medians.
+func BenchmarkLines(b *testing.B) {
+	const lines, rounds = 200, 5
+	for _, name := range []string{gopher.NanoName, gopher.Name} {
+		for _, w := range []workload{{"short", 4, func(int) string { return "" }}, {"long", 16, story}} {
+			b.Run(name+"/"+w.name, func(b *testing.B) {
+				few, many := served(b, name, 4), served(b, name, 16)
+				http4, http16 := httptest.NewServer(few), httptest.NewServer(many)
+				defer http4.Close()
+				defer http16.Close()
+				clients := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+				kinds := []string{"http-4-slots", "http-16-slots", "batch-4-slots", "batch-16-slots"}
+				rates, costs := make([][]float64, len(kinds)), make([][]float64, len(kinds))
+				for round := range rounds * b.N {
+					for k := range kinds {
+						in, bodies := lineFile(b, w, lines, round*len(kinds)+k)
+						began, used := time.Now(), cpu(b)
+						switch k {
+						case 0:
+							ask(b, clients, http4.URL, bodies)
+						case 1:
+							ask(b, clients, http16.URL, bodies)
+						case 2:
+							run(b, few, batch.Options{In: in, Out: in + ".out", Flight: 8})
+						case 3:
+							run(b, many, batch.Options{In: in, Out: in + ".out", Flight: 32})
+						}
+						rates[k] = append(rates[k], lines/time.Since(began).Seconds())
+						costs[k] = append(costs[k], 1e6*(cpu(b)-used)/lines)
+					}
+				}
+				for k, kind := range kinds {
+					slices.Sort(rates[k])
+					b.ReportMetric(rates[k][len(rates[k])/2], kind+":lines/s")
+					slices.Sort(costs[k])
+					b.ReportMetric(costs[k][len(costs[k])/2], kind+":cpu-µs/line")
+				}
+			})
 		}
-	})
-	return s
+	}
 }
 
-// BenchmarkLines compares a batch with 64 clients of the same server over HTTP: 400 completions of 16 tokens, behind 20 prompts in turns.
-func BenchmarkLines(b *testing.B) {
-	const lines = 400
-	for _, parallel := range []int{4, 16} {
-		s := served(b, gopher.NanoName, parallel)
-		listener := httptest.NewServer(s)
-		defer listener.Close()
-		clients := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
-		var bodies [][]byte
-		round := 0
-		file := func() string {
-			bodies = nil
-			var all bytes.Buffer
-			for i := range lines {
-				body := fmt.Sprintf(`{"prompt":"// %s\nfunc Name%d(x int) ","max_tokens":16,"temperature":1,"ignore_eos":true,"seed":%d}`, story(round*20+i%20), i%20, round*lines+i)
-				bodies = append(bodies, []byte(body))
-				fmt.Fprintf(&all, `{"custom_id":"%d","method":"POST","url":"/v1/completions","body":%s}`+"\n", i, body)
-			}
-			round++
-			path := filepath.Join(b.TempDir(), "in.jsonl")
-			if err := os.WriteFile(path, all.Bytes(), 0o644); err != nil {
-				b.Fatal(err)
-			}
-			return path
-		}
-		b.Run(fmt.Sprintf("slots=%d/http=64", parallel), func(b *testing.B) {
-			for range b.N {
-				b.StopTimer()
-				file()
-				b.StartTimer()
-				ask(b, clients, listener.URL, bodies)
-			}
-			b.ReportMetric(lines*float64(b.N)/b.Elapsed().Seconds(), "lines/s")
-		})
-		b.Run(fmt.Sprintf("slots=%d/batch", parallel), func(b *testing.B) {
-			for range b.N {
-				b.StopTimer()
-				in := file()
-				b.StartTimer()
-				run(b, s, batch.Options{In: in, Out: in + ".out", Flight: 2 * parallel})
-			}
-			b.ReportMetric(lines*float64(b.N)/b.Elapsed().Seconds(), "lines/s")
-		})
+// cpu returns the seconds that processors have worked for this process. Those of clients are among them.
+func cpu(b *testing.B) float64 {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
 	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
+}
+
+// workload is how long prompts and answers are.
+type workload struct {
+	name   string
+	tokens int
+	story  func(n int) string
+}
+
+// lineFile writes a batch, and returns the bodies of its requests.
+func lineFile(b *testing.B, w workload, lines, round int) (path string, bodies [][]byte) {
+	var all bytes.Buffer
+	for i := range lines {
+		body := fmt.Sprintf(`{"prompt":"%sfunc Name%d(x int) ","max_tokens":%d,"ignore_eos":true,"seed":%d}`, w.story(round*20+i%20), i%20, w.tokens, round*lines+i)
+		bodies = append(bodies, []byte(body))
+		fmt.Fprintf(&all, `{"custom_id":"%d","method":"POST","url":"/v1/completions","body":%s}`+"\n", i, body)
+	}
+	path = filepath.Join(b.TempDir(), fmt.Sprintf("in-%d.jsonl", round))
+	if err := os.WriteFile(path, all.Bytes(), 0o644); err != nil {
+		b.Fatal(err)
+	}
+	return path, bodies
 }
 
 // story returns a beginning of some 60 tokens of its own.
 func story(n int) string {
-	return fmt.Sprintf("%03d reads a file of bytes, checks the header, and returns an error where the reader is closed or the buffer is too short for a string of the map %d", n, n*7919)
+	return fmt.Sprintf(`// %03d reads a file of bytes, checks the header, and returns an error where the reader is closed or the buffer is too short for a string of the map %d\n`, n, n*7919)
 }
 
 // ask sends the bodies from 64 clients.
@@ -118,20 +128,4 @@ func ask(b *testing.B, c *http.Client, url string, bodies [][]byte) {
 	}
 	close(queue)
 	work.Wait()
-}
-
-// run runs a batch to its end.
-func run(tb testing.TB, h http.Handler, o batch.Options) batch.Report {
-	tb.Helper()
-	b, err := batch.Open(o)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := b.Run(tb.Context(), h, "a model"); err != nil {
-		tb.Fatal(err)
-	}
-	if err := b.Close(); err != nil {
-		tb.Fatal(err)
-	}
-	return b.Report()
 }

@@ -2,6 +2,7 @@ package method
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"grove/verify"
@@ -19,12 +20,7 @@ const (
 func Parse(list string) (infos []Info, auto bool, err error) {
 	switch list {
 	case "", Auto:
-		for _, i := range All() {
-			if i.Auto {
-				infos = append(infos, i)
-			}
-		}
-		return infos, true, nil
+		return slices.Clone(automatic), true, nil
 	case Off:
 		return nil, false, nil
 	}

@@ -2,6 +2,7 @@ package method
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -19,8 +20,11 @@ func TestOptions(t *testing.T) {
 		},
 	})
 	Register(Info{Name: "test-bare"})
-	defer delete(registry, "test-options")
-	defer delete(registry, "test-bare")
+	defer func() {
+		delete(registry, "test-options")
+		delete(registry, "test-bare")
+		ordered = slices.DeleteFunc(ordered, func(i Info) bool { return strings.HasPrefix(i.Name, "test-") })
+	}()
 	for list, want := range map[string]string{
 		"test-options": "test-options", "test-options:h=0.30": "test-options:h=0.3", " test-bare , test-options:h=.3": "test-bare,test-options:h=0.3", "off": "", "": Auto,
 	} {

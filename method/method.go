@@ -3,10 +3,12 @@
 package method
 
 import (
+	"cmp"
 	"context"
 	"encoding"
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 	"strings"
 
 	"grove/compute"
@@ -203,7 +205,11 @@ type Noise struct {
 	SampleIndex int // the number of the answer in its request
 }
 
-var registry = map[string]Info{}
+// registry has the methods by name, ordered has all by kind and name, and automatic those of ordered that [Auto] stands for: each request asks for them.
+var (
+	registry           = map[string]Info{}
+	ordered, automatic []Info
+)
 
 // Register adds a method. It panics on a name that is taken, and on a grade that its rule does not have.
 func Register(i Info) {
@@ -214,22 +220,13 @@ func Register(i Info) {
 		i.Rule = verify.Match
 	}
 	registry[i.Name] = i
+	at, _ := slices.BinarySearchFunc(ordered, i, func(a, b Info) int { return cmp.Or(cmp.Compare(b.Kind, a.Kind), cmp.Compare(a.Name, b.Name)) })
+	ordered = slices.Insert(ordered, at, i)
+	automatic = slices.DeleteFunc(slices.Clone(ordered), func(i Info) bool { return !i.Auto })
 }
 
 // All returns the registered methods, sorted by kind and name.
-func All() []Info {
-	all := make([]Info, 0, len(registry))
-	for _, i := range registry {
-		all = append(all, i)
-	}
-	sort.Slice(all, func(a, b int) bool {
-		if all[a].Kind != all[b].Kind {
-			return all[a].Kind > all[b].Kind
-		}
-		return all[a].Name < all[b].Name
-	})
-	return all
-}
+func All() []Info { return slices.Clone(ordered) }
 
 // Find returns a method by its name, with the option behind it where there is one, such as draft-specdec:h=0.3; its name is then the
 // method's with the option. Errors: a name that is not known, with those that are; an option that the method does not take.
@@ -243,11 +240,7 @@ func Find(name string) (Info, error) {
 	if why, ok := unbuilt[bare]; ok {
 		return Info{}, fmt.Errorf("method: %s is not built: %s", bare, why)
 	}
-	names := make([]string, 0, len(registry))
-	for n := range registry {
-		names = append(names, n)
-	}
-	sort.Strings(names)
+	names := slices.Sorted(maps.Keys(registry))
 	return Info{}, fmt.Errorf("method: %q is not known; auto, off and these are: %s%s", name, strings.Join(names, ", "), near.Hint(name, append(names, "auto", "off")))
 }
 
