@@ -12,6 +12,7 @@ import (
 
 	"grove"
 	"grove/kv"
+	"grove/text/token"
 )
 
 // steering are the searches that draw by several models, by the options with which they do, and those with which they change nothing; "": there are none.
@@ -20,6 +21,7 @@ var steering = []struct{ search, idle string }{
 	{"proxy,weight=1.5", "proxy,weight=0"},
 	{"anchored,k=0.1", ""},
 	{"transferq,k=3,weight=4,length=3", "transferq,weight=0"},
+	{"arbitrage,step=line,threshold=0.8,guide=2", "arbitrage,step=line,threshold=0"},
 	{"transferq,k=2,rollouts=2,length=2,transfer=indirect,guide=2,by=sum", ""},
 }
 
@@ -209,6 +211,61 @@ func TestAnchored(t *testing.T) {
 	for _, name := range []string{"safe", "risky", "fused"} {
 		if kinds[name] < 50 {
 			t.Errorf("tokens: %v", kinds)
+		}
+	}
+	idleAll(t, m)
+}
+
+// TestFollowAll: tokens that are computed in passes have the bits of those that are computed one by one, and the text goes on alike, also with penalties and a constraint.
+func TestFollowAll(t *testing.T) {
+	m := guided(t, grove.Options{Parallel: 2})
+	for i, change := range []func(r *grove.Request){
+		func(*grove.Request) {},
+		func(r *grove.Request) { r.Penalties.Repeat, r.Penalties.RepeatWindow, r.PostSampling, r.Top = 1.4, 8, true, 3 },
+		func(r *grove.Request) { r.Constraint = &grove.Constraint{Regex: `[a-z :=+\n\t]{60,400}`} },
+	} {
+		r := steered("", 5)
+		r.Method, r.IgnoreEnd, r.Sampling.TopP = grove.MethodOff, true, 0
+		change(&r)
+		one, err := m.NewSequence(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := m.NewSequence(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range []int{0, 1, 2, 16, 17, 40} { // a pass has 16
+			var want []grove.SampledToken
+			var ids []token.ID
+			for range n {
+				d, err := one.Next(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				want, ids = append(want, d), append(ids, d.ID)
+			}
+			got, err := all.FollowAll(t.Context(), ids)
+			if err != nil {
+				t.Fatal(err)
+			}
+			next, err := one.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			same, err := all.Next(t.Context())
+			if d := cmp.Diff(append(want, next), append(got, same), sameBits); d != "" || err != nil {
+				t.Errorf("%d, %d tokens: %v (-want +got):\n%s", i, n, err, d)
+			}
+		}
+		if _, err := all.FollowAll(t.Context(), []token.ID{1 << 20}); err == nil {
+			t.Error("a token that is none is followed")
+		}
+		if got, err := all.FollowAll(t.Context(), make([]token.ID, 4096)); !errors.Is(err, grove.ErrContext) || len(got) >= 4096 {
+			t.Errorf("%d tokens are followed: %v", len(got), err)
+		}
+		if err := errors.Join(one.Close(), all.Close()); err != nil {
+			t.Fatal(err)
 		}
 	}
 	idleAll(t, m)
