@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"reflect"
 	"slices"
 	"strconv"
@@ -50,6 +51,35 @@ func (m *Model) Chat(ctx context.Context, messages []Message, o ChatOptions, r R
 		g.reading = answer.Options{Format: p.Format, Tools: o.Tools, Tail: p.Tail, OneCall: o.OneCall, ID: strconv.FormatUint(g.stats.Seed, 16)}
 	}
 	return g, err
+}
+
+// TokenParts is a token and the parts of the answer that are certain with it.
+type TokenParts struct {
+	Token
+	Parts []answer.Part
+}
+
+// Parts is [Generation.Tokens] for the answers of [Model.Chat] and [Conversation.Chat]: it tells thoughts, content and calls of
+// tools apart. The last parts come with the token [token.None]. With [ChatOptions.OneCall] the answer ends behind its first call.
+func (g *Generation) Parts() iter.Seq2[TokenParts, error] {
+	return func(yield func(TokenParts, error) bool) {
+		r := answer.NewReader(g.reading)
+		for t, err := range g.Tokens() {
+			if err != nil {
+				yield(TokenParts{}, err)
+				return
+			}
+			if !yield(TokenParts{t, r.Add(t.Text, t.Control)}, nil) {
+				return
+			}
+			if r.Done() {
+				g.Stop()
+			}
+		}
+		if rest := r.End(); len(rest) > 0 {
+			yield(TokenParts{Token{ID: token.None}, rest}, nil)
+		}
+	}
 }
 
 // Conversation answers one turn after the other and keeps the computed text, so that an answer costs only the tokens

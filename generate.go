@@ -131,6 +131,7 @@ type Stats struct {
 	ReusedTokens   int           // of these, found in the cache
 	Tokens         int           // generated
 	Reasoning      int           // of these, between the model's markers of thinking
+	QueueTime      time.Duration // waiting for a slot
 	PromptTime     time.Duration // computing the prompt
 	FirstTokenTime time.Duration // from the call to the first token
 	GenerationTime time.Duration // from the first token to the last
@@ -332,35 +333,6 @@ func (g *Generation) Tokens() iter.Seq2[Token, error] {
 // of Tokens.
 func (g *Generation) Stop() { g.ended = true }
 
-// TokenParts is a token and the parts of the answer that are certain with it.
-type TokenParts struct {
-	Token
-	Parts []answer.Part
-}
-
-// Parts is [Generation.Tokens] for the answers of [Model.Chat] and [Conversation.Chat]: it tells thoughts, content and calls of
-// tools apart. The last parts come with the token [token.None]. With [ChatOptions.OneCall] the answer ends behind its first call.
-func (g *Generation) Parts() iter.Seq2[TokenParts, error] {
-	return func(yield func(TokenParts, error) bool) {
-		r := answer.NewReader(g.reading)
-		for t, err := range g.Tokens() {
-			if err != nil {
-				yield(TokenParts{}, err)
-				return
-			}
-			if !yield(TokenParts{t, r.Add(t.Text, t.Control)}, nil) {
-				return
-			}
-			if r.Done() {
-				g.Stop()
-			}
-		}
-		if rest := r.End(); len(rest) > 0 {
-			yield(TokenParts{Token{ID: token.None}, rest}, nil)
-		}
-	}
-}
-
 func (g *Generation) run(yield func(Token, error) bool) (err error) {
 	g.start = time.Now()
 	if g.diffusion != nil {
@@ -394,7 +366,8 @@ func (g *Generation) run(yield func(Token, error) bool) (err error) {
 	}
 	s.SetProgress(nil)
 	g.stats.ReusedTokens = max(kept, s.Reused())
-	g.stats.PromptTime = time.Since(g.start)
+	g.stats.QueueTime = max(0, s.Admitted().Sub(g.start)) // a conversation has its slot already
+	g.stats.PromptTime = time.Since(g.start) - g.stats.QueueTime
 	next := s.Next
 	if g.program != nil {
 		if next, err = g.search(s); err != nil {
@@ -435,7 +408,7 @@ func (g *Generation) emit(next func(context.Context) (engine.SampledToken, error
 		if g.stats.Tokens == 0 {
 			first = now
 			if g.program != nil {
-				first = g.start.Add(g.stats.PromptTime) // a search gives its tokens at the end
+				first = g.start.Add(g.stats.QueueTime + g.stats.PromptTime) // a search gives its tokens at the end
 			}
 			g.stats.FirstTokenTime = now.Sub(g.start)
 		}

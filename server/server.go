@@ -19,6 +19,7 @@ import (
 	"grove/server/driver"
 	"grove/server/far"
 	"grove/server/serving"
+	"grove/server/traces"
 	"grove/server/wire"
 	"grove/weights/find"
 )
@@ -42,6 +43,7 @@ type Config struct {
 	Connections int // open at a time; 0: 1024
 
 	Metrics []serving.MetricNames // none: grove's
+	Traces  *traces.Tracer        // of requests; nil: none. The server does not close it
 }
 
 // Entry is a model to serve.
@@ -72,7 +74,7 @@ func New(c Config) *Server {
 		c.Metrics = []serving.MetricNames{serving.MetricsGrove}
 	}
 	s := &Server{config: c, gate: c.Access, pool: serving.NewPool(c.Config)}
-	s.driver = &driver.Server{Pool: s.pool, Body: c.Body, Fields: c.Fields, WriteTimeout: c.WriteTimeout, Log: c.Log, Began: time.Now(), Pull: c.Pull, Store: c.Store}
+	s.driver = &driver.Server{Pool: s.pool, Body: c.Body, Fields: c.Fields, WriteTimeout: c.WriteTimeout, Log: c.Log, Traces: c.Traces, Began: time.Now(), Pull: c.Pull, Store: c.Store}
 	if s.gate == nil {
 		s.gate = access.Local()
 	}
@@ -80,7 +82,7 @@ func New(c Config) *Server {
 	if c.Verifier != nil {
 		figures.MustRegister(c.Verifier)
 	}
-	s.metrics = promhttp.HandlerFor(figures, promhttp.HandlerOpts{})
+	s.metrics = promhttp.HandlerFor(figures, promhttp.HandlerOpts{EnableOpenMetrics: true})
 	if c.Verifies {
 		s.far = &far.Verifier{Handler: s, Body: c.Body}
 	}

@@ -50,6 +50,8 @@ var instead = map[string]struct{ run, why string }{
 	"grove bench make --shape 0.5b --type Q8_0 half.gguf":                                                                                           {"grove bench make --shape tiny --type Q8_0 half.gguf", "0.5b has 500 MB"},
 	"grove bench methods -m model.gguf --workload tasks.jsonl --methods auto,sam,recycle":                                                           {"grove bench methods -m model.gguf --workload tasks.jsonl --methods auto,sam,recycle -n 4", "time"},
 	"grove bench methods -m model.gguf --draft small.gguf --workload spec_bench.jsonl --methods draft+sam --limit 5":                                {"grove bench methods -m model.gguf --draft small.gguf --workload spec_bench.jsonl --methods draft+sam --limit 5 -n 4", "time"},
+	"grove bench speed -m model.gguf --json > machine.json":                                                                                         {"grove bench speed -m model.gguf -p 8 -r 1 --json > machine.json", "the model of the tests has a shorter context"},
+	"grove plan --shape 70b --type Q4_K --machine machine.json":                                                                                     {"grove bench speed -m model.gguf -p 8 -r 1 --json > machine.json && grove plan --shape 70b --type Q4_K --token-time 0 --machine machine.json", "the machine is measured here"},
 	"grove bench methods --workload go.jsonl --methods all --replay --cost 0.5b-q8_0.json":                                                          {"grove tune -m model.gguf --json > 0.5b-q8_0.json && grove bench methods --workload go.jsonl --methods all --replay --cost 0.5b-q8_0.json", "the cost is measured here"},
 	"grove bench masks -m model.gguf schemas.jsonl.gz":                                                                                              {"grove bench masks -m model.gguf schemas.jsonl", "the file is read with or without compression"},
 	"grove bench masks -m vocabulary.gguf --against llama.cpp --package DIR schemas.jsonl.gz":                                                       {"", "it needs Node and a package; the tests of bench have a stand-in of both"},
@@ -85,12 +87,13 @@ const hmm = "grove hmm -m model.gguf -o model.hmm.gguf --prompts tasks.jsonl --s
 
 // marks are the words in brackets that begin the comments of commands which no test of this package runs, and what such a command needs.
 var marks = map[string]string{
-	"network": "a registry, or another machine",
-	"docker":  "Docker",
-	"cluster": "a cluster of Kubernetes",
-	"root":    "rights of the administrator",
-	"shell":   "a certain shell",
-	"release": "a checkout without changes; the tests of internal/release make one",
+	"network":  "a registry, or another machine",
+	"docker":   "Docker",
+	"cluster":  "a cluster of Kubernetes",
+	"root":     "rights of the administrator",
+	"shell":    "a certain shell",
+	"balancer": "HAProxy or Caddy",
+	"release":  "a checkout without changes; the tests of internal/release make one",
 }
 
 // A command is an indented line of a document.

@@ -10,6 +10,7 @@ import (
 type logging struct {
 	Format      string `name:"log-format" placeholder:"FORMAT" enum:"text,json" default:"text" var:"GROVE_LOG_FORMAT" help:"Form of log lines: text or json. Default: ${default}."`
 	Level       string `name:"log-level" placeholder:"LEVEL" enum:"debug,info,warn,error" default:"warn" var:"GROVE_LOG_LEVEL" help:"Least level of log lines: debug, info (a line for each request), warn or error. Default: ${default}."`
+	Traces      string `name:"otlp-traces-endpoint" placeholder:"URL" var:"GROVE_OTLP_TRACES_ENDPOINT" help:"Send traces of requests to a collector of OpenTelemetry, such as http://localhost:4318. Without it, there are none."`
 	LogRequests bool   `var:"GROVE_LOG_REQUESTS" help:"Write a line for each request to standard error: --log-level info."`
 }
 

@@ -55,6 +55,7 @@ type commands struct {
 	Methods    methodsCommand     `cmd:"" help:"List the methods that draft tokens."`
 	Verify     verifyCommand      `cmd:"" help:"Prove on a model that methods keep the promise of their grade."`
 	Bench      benchmarks.Command `cmd:"" help:"Measure models and kernels on this machine."`
+	Plan       benchmarks.Plan    `cmd:"" help:"Predict what decoding costs on machines: replicas, layers split, attention apart."`
 	Tune       tuneCommand        `cmd:"" help:"Measure the cost of a model's steps on this machine, and save it."`
 	Pull       pullCommand        `cmd:"" help:"Pull models by name into the caches of this machine."`
 	Models     modelsCommand      `cmd:"" aliases:"list,ls" help:"List the models that are on this machine."`

@@ -27,6 +27,7 @@ import (
 	"grove/server/access"
 	"grove/server/catalog"
 	"grove/server/serving"
+	"grove/server/traces"
 	"grove/server/wire"
 	"grove/weights/find"
 )
@@ -112,11 +113,17 @@ func (c *serveCommand) Run() error {
 	if err != nil {
 		return err
 	}
+	log := c.logger(os.Stderr)
+	tracer, err := traces.Open(context.Background(), c.Traces, log)
+	if err != nil {
+		return err
+	}
+	defer tracer.Close()
 	c.limitMemory()
-	config := server.Config{Pull: c.AllowPull, AdapterDir: c.LoraDir, Access: gate, Fields: fields, Connections: int(c.MaxConnections), Config: serving.Config{
+	config := server.Config{Traces: tracer, Pull: c.AllowPull, AdapterDir: c.LoraDir, Access: gate, Fields: fields, Connections: int(c.MaxConnections), Config: serving.Config{
 		OnDemand: c.OnDemand, AnyModel: c.AnyModel || c.Fallback, Idle: c.Idle, Memory: uint64(c.MemoryLimit),
 		Sessions: access.Sessions{Dir: c.SessionDir, Most: int(c.MaxSessions), Bytes: int64(min(c.MaxBytes, math.MaxInt64))},
-		Log:      c.logger(os.Stderr),
+		Log:      log,
 	}, Verifies: c.TakeDrafts, Verifier: proxy}
 	if c.All {
 		config.Catalog = &catalog.Catalog{Store: find.System(), Open: func(m find.Model, memory uint64) (*grove.Model, error) {

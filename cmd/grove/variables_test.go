@@ -15,7 +15,7 @@ import (
 var badValues = map[string]string{
 	"GROVE_ACCEPT": "klingon", "GROVE_ADDR": "nowhere", "GROVE_ALLOW_HOST": "a/b", "GROVE_ALLOW_ORIGIN": "::", "GROVE_API_KEY_FILE": "none.txt", "GROVE_CACHE_TYPE": "q9",
 	"GROVE_CHAT_TEMPLATE": "none.jinja", "GROVE_DATASTORE": "none.store", "GROVE_DRAFT": "none.gguf", "GROVE_HOST": "a/b", "GROVE_LOG_FORMAT": "xml", "GROVE_LOG_LEVEL": "loud", "GROVE_MEMORY_LIMIT": "much", "GROVE_MAX_SESSIONS": "many", "GROVE_MAX_SESSION_BYTES": "much",
-	"GROVE_METHOD": "klingon", "GROVE_METRICS": "klingon", "GROVE_MODEL": "none.gguf", "GROVE_POOLING": "most", "GROVE_PORT": "web", "GROVE_SAMPLING_ORDER": "none",
+	"GROVE_METHOD": "klingon", "GROVE_OTLP_TRACES_ENDPOINT": "ftp://box", "GROVE_METRICS": "klingon", "GROVE_MODEL": "none.gguf", "GROVE_POOLING": "most", "GROVE_PORT": "web", "GROVE_SAMPLING_ORDER": "none",
 	"GROVE_SEARCH": "klingon", "GROVE_SESSION_DIR": "none", "GROVE_URL": "ftp://box", "GROVE_THREADS": "1e3",
 }
 
@@ -30,7 +30,7 @@ var anyValue = map[string]string{
 var argumentsOf = map[string]string{
 	"inspect": "gopher-nano", "merge": "gopher nothing --out out.gguf", "convert": "nothing out.gguf", "quantize": "nothing out.gguf F16", "logits": "--tokens 1 --out out.f32", "stop": "x", "run": "x", "chat": "x", "embed": "x", "rerank": "x y",
 	"bench methods": "--workload tasks.jsonl", "bench masks": "schemas.jsonl", "bench make": "--shape tiny --type F16 out.gguf", "bench workload": "out.jsonl", "perplexity": "-f text.txt", "verify": "--methods sam",
-	"bench layers": "-f text.txt", "bench diffusion": "--tasks tasks.jsonl", "bench vocab": "x.gguf --workload tasks.jsonl",
+	"bench layers": "-f text.txt", "bench diffusion": "--tasks tasks.jsonl", "plan": "--shape 8b --machine m.json", "bench vocab": "x.gguf --workload tasks.jsonl",
 	"bench speed": "-p 1 -r 1", "pull": "x", "rm": "nothing", "completion": "bash", "datastore": "-o out.store text.txt", "states": "-o out.safetensors --layers final text.txt", "man": "out", "hmm": "-o out.gguf --samples 1 --states 1 --iterations 1",
 }
 

@@ -62,6 +62,8 @@ type Trunk struct {
 	Begun     bool    // it decodes: its prompt is computed
 	Rows      int     // that it has of the step
 
+	Admitted time.Time // it first had a slot
+
 	maker   *Maker
 	caller  queue.Caller
 	job     Job // that the caller waits for
@@ -196,6 +198,9 @@ func (m *Maker) Admit(t *Trunk) error {
 // Bind gives a trunk a sequence of the cache. The caller holds the maker's lock.
 func (m *Maker) Bind(t *Trunk, seq forest.Seq) {
 	t.Seq = seq
+	if t.Admitted.IsZero() {
+		t.Admitted = time.Now()
+	}
 	m.hold(t)
 	if t.away {
 		t.away = false

@@ -171,7 +171,9 @@ func (c *Chat) Cut() func(grove.Token) bool {
 
 // Answer returns an answer without tokens, of the given number among those of the request. The prompt has been made.
 func (c *Chat) Answer(g *Generation, number string) *Answer {
-	return structured.NewAnswer(c.reader(g.ID + "/" + number))
+	a := structured.NewAnswer(c.reader(g.ID + "/" + number))
+	g.read = append(g.read, a)
+	return a
 }
 
 // Numbers returns bytes as JSON shows them.

@@ -14,6 +14,7 @@ import (
 
 	"grove"
 	"grove/server/serving"
+	"grove/server/traces"
 	"grove/server/wire"
 	"grove/weights/find"
 )
@@ -28,6 +29,7 @@ type Server struct {
 	Fields       wire.Mode     // what becomes of fields that a route does not read
 	WriteTimeout time.Duration // for a client to take a piece of a stream
 	Log          *slog.Logger
+	Traces       *traces.Tracer // nil: requests are not traced
 	Began        time.Time
 	Pull         bool        // clients may pull models, and delete those of the catalog
 	Store        *find.Store // into which they are pulled; nil: that of the environment

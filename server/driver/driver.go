@@ -10,6 +10,7 @@ import (
 	"grove/server/access"
 	"grove/server/serving"
 	"grove/server/structured"
+	"grove/server/traces"
 	"grove/server/wire"
 )
 
@@ -80,6 +81,7 @@ type Generation struct {
 	LogprobsField string             // the route's name of the field that asks for log-probabilities
 	Stored        bool               // the answer is kept with its log-probabilities, also where it streams
 
+	read    []*Answer            // of conversations
 	kept    int                  // bytes of log-probabilities
 	adapter []grove.AdapterScale // that the request names as its model; nil: none
 	fields  *Fields
@@ -133,7 +135,17 @@ func (x *Request) answer(q Body, framing Framing) (err error) {
 		g.Out.pause = g.Job.Pause
 		defer func() { err = cmp.Or(g.Out.Close(), err) }() // a client that takes nothing is why the request is cancelled
 	}
+	defer g.traceCalls()
 	return g.run(e)
+}
+
+// traceCalls tells the request's trace which tools the answers call.
+func (g *Generation) traceCalls() {
+	for _, a := range g.read {
+		for _, c := range a.Calls {
+			traces.Call(g.R.Context(), c.ID, c.Name)
+		}
+	}
 }
 
 // Base returns the request that the common fields make, without a prompt.
@@ -174,7 +186,7 @@ func (g *Generation) Ask(r grove.Request, c *Chat, format *structured.Form, err 
 	}
 	r.PromptIDs = p.Tokens
 	err = g.Constrain(&r, format, err, c)
-	g.Prompts, g.Cut = []grove.Request{r}, c.Cut
+	g.Prompts, g.Cut, g.Operation = []grove.Request{r}, c.Cut, traces.Chat
 	return err
 }
 

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"errors"
 	"math/rand/v2"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 
 	"grove/server/access"
 	"grove/server/serving"
+	"grove/server/traces"
 	"grove/server/wire"
 )
 
@@ -39,6 +41,7 @@ func (s *Server) Answer(w http.ResponseWriter, r *http.Request, route Route, adm
 	x := &Request{Server: s, Began: start, ID: strconv.FormatUint(rand.Uint64(), 36) + "-" + strconv.FormatInt(start.UnixNano(), 36), errors: route.Errors}
 	name := requestName(r, x.ID)
 	w.Header().Set(idHeader, name)
+	r, traced := s.Traces.Request(r)
 	x.R = r.WithContext(serving.WithRequestID(r.Context(), name))
 	x.W = &recorder{ResponseWriter: w, x: x}
 	x.held = s.Pool.Work().Hold()
@@ -49,7 +52,10 @@ func (s *Server) Answer(w http.ResponseWriter, r *http.Request, route Route, adm
 		x.held.Release()
 	}()
 	var err error
-	defer func() { x.log(start, err) }()
+	defer func() {
+		x.log(start, err)
+		traced(x.sent, codeOf(err))
+	}()
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // streams set their own
 	if err = admits(x); err == nil {
 		err = x.handle(route.Handle)
@@ -62,6 +68,15 @@ func (s *Server) Answer(w http.ResponseWriter, r *http.Request, route Route, adm
 	}
 }
 
+// codeOf returns the code of a request's error, "" for none.
+func codeOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	e := wire.ErrorOf(err)
+	return cmp.Or(e.Code, e.Type)
+}
+
 // log writes the line of a request that is answered: who sent it, and why it failed.
 func (x *Request) log(start time.Time, err error) {
 	attrs := []any{
@@ -69,6 +84,9 @@ func (x *Request) log(start time.Time, err error) {
 	}
 	if name := access.CallerOf(x.R.Context()).Name(); name != "" {
 		attrs = append(attrs, "key", name)
+	}
+	if id := traces.ID(x.R.Context()); id != "" {
+		attrs = append(attrs, "trace_id", id)
 	}
 	if err != nil {
 		e := wire.ErrorOf(err)

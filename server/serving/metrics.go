@@ -1,6 +1,7 @@
 package serving
 
 import (
+	"context"
 	"strconv"
 	"sync"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"grove"
+	"grove/server/traces"
 )
 
 // MetricNames is the engine whose names the metrics have.
@@ -154,12 +156,25 @@ type histogram struct {
 	all []prometheus.Histogram
 }
 
-func (h *histogram) observe(d time.Duration) {
+// observe adds a time, with the labels of an example; nil: it is none.
+func (h *histogram) observe(d time.Duration, example prometheus.Labels) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, o := range h.all {
-		o.Observe(d.Seconds())
+		if example == nil {
+			o.Observe(d.Seconds())
+		} else {
+			o.(prometheus.ExemplarObserver).ObserveWithExemplar(d.Seconds(), example)
+		}
 	}
+}
+
+// exampleOf returns the labels by which a time of a request is an example for it: its trace, where that is recorded; else nil.
+func exampleOf(ctx context.Context) prometheus.Labels {
+	if id := traces.ID(ctx); id != "" {
+		return prometheus.Labels{"trace_id": id}
+	}
+	return nil
 }
 
 // as returns the histogram under a further name.
@@ -241,8 +256,8 @@ func (m *Metrics) fault() {
 }
 
 // end counts an answer that ended.
-func (m *Metrics) end(s grove.Stats, took time.Duration, err error) {
-	m.whole.observe(took)
+func (m *Metrics) end(ctx context.Context, s grove.Stats, took time.Duration, err error) {
+	m.whole.observe(took, exampleOf(ctx))
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	t := &m.totals
@@ -267,17 +282,21 @@ type latency struct {
 	m    *Metrics
 	last time.Time
 	n    int
+
+	example prometheus.Labels
 }
 
-func (m *Metrics) watch() *latency { return &latency{m: m, last: time.Now()} }
+func (m *Metrics) watch(ctx context.Context) *latency {
+	return &latency{m: m, last: time.Now(), example: exampleOf(ctx)}
+}
 
 // token notes that a token was generated.
 func (l *latency) token() {
 	now := time.Now()
 	if l.n++; l.n == 1 {
-		l.m.first.observe(now.Sub(l.last))
+		l.m.first.observe(now.Sub(l.last), l.example)
 	} else {
-		l.m.between.observe(now.Sub(l.last))
+		l.m.between.observe(now.Sub(l.last), l.example)
 	}
 	l.last = now
 }

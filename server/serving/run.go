@@ -1,6 +1,7 @@
 package serving
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,13 +11,15 @@ import (
 
 	"grove"
 	"grove/server/access"
+	"grove/server/traces"
 	"grove/server/wire"
 	"grove/text/token"
 )
 
 // Spec says which answers a job computes.
 type Spec struct {
-	RequestID string          // of the HTTP request, for the list of slots
+	RequestID string          // of the HTTP request, for the list of slots and for traces
+	Operation string          // for traces: [traces.Chat]; "": [traces.Completion]
 	Prompts   []grove.Request // one for each prompt
 	N         int             // answers to each
 	Timed     bool            // each token comes with timings
@@ -251,9 +254,12 @@ func (j *Job) generate(i int, send func(Event) bool) (err error) {
 	j.model.enter(slot)
 	defer j.model.leave(slot)
 	start := time.Now()
-	defer func() { m.end(g.Stats(), time.Since(start), err) }()
+	defer func() {
+		m.end(j.ctx, g.Stats(), time.Since(start), err)
+		traces.Report(j.ctx, func() traces.Answer { return j.traced(g, start, err) })
+	}()
 	defer j.model.pool.Guard(j.ctx, &err)
-	latency := m.watch()
+	latency := m.watch(j.ctx)
 	drafted, cut := 0, func(grove.Token) bool { return false }
 	if j.spec.Cut != nil {
 		cut = j.spec.Cut()
@@ -294,4 +300,16 @@ func (j *Job) generate(i int, send func(Event) bool) (err error) {
 		}
 	}
 	return nil
+}
+
+// traced returns what traces tell of an answer that ended with err.
+func (j *Job) traced(g *grove.Generation, start time.Time, err error) traces.Answer {
+	a := traces.Answer{
+		Operation: cmp.Or(j.spec.Operation, traces.Completion), Model: j.model.Name, ID: j.spec.RequestID, Request: g.Request(), Stats: g.Stats(), Start: start,
+	}
+	if a.Reason = Reason(a.Stats.Finish); err != nil {
+		e := wire.ErrorOf(err)
+		a.Fault = cmp.Or(e.Code, e.Type)
+	}
+	return a
 }
