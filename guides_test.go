@@ -3,6 +3,9 @@ package grove_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -11,7 +14,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
+	"grove/gopher"
+	"grove/internal/par"
 	"grove/kv"
+	"grove/text/token"
+	"grove/weights/gguf"
+	"grove/weights/lora"
+	"grove/weights/quantize"
 )
 
 // steering are the searches that draw by several models, by the options with which they do, and those with which they change nothing; "": there are none.
@@ -20,6 +29,7 @@ var steering = []struct{ search, idle string }{
 	{"proxy,weight=1.5", "proxy,weight=0"},
 	{"anchored,k=0.1", ""},
 	{"transferq,k=3,weight=4,length=3", "transferq,weight=0"},
+	{"arbitrage,step=line,threshold=0.8,guide=2", "arbitrage,step=line,threshold=0"},
 	{"transferq,k=2,rollouts=2,length=2,transfer=indirect,guide=2,by=sum", ""},
 }
 
@@ -212,4 +222,143 @@ func TestAnchored(t *testing.T) {
 		}
 	}
 	idleAll(t, m)
+}
+
+// TestFollowAll: tokens that are computed in passes have the bits of those that are computed one by one, and the text goes on alike, also with penalties and a constraint.
+func TestFollowAll(t *testing.T) {
+	m := guided(t, grove.Options{Parallel: 2})
+	for i, change := range []func(r *grove.Request){
+		func(*grove.Request) {},
+		func(r *grove.Request) {
+			r.Penalties.Repeat, r.Penalties.RepeatWindow, r.PostSampling, r.Top = 1.4, 8, true, 3
+		},
+		func(r *grove.Request) { r.Constraint = &grove.Constraint{Regex: `[a-z :=+\n\t]{60,400}`} },
+	} {
+		r := steered("", 5)
+		r.Method, r.IgnoreEnd, r.Sampling.TopP = grove.MethodOff, true, 0
+		change(&r)
+		one, err := m.NewSequence(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := m.NewSequence(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range []int{0, 1, 2, 16, 17, 40} { // a pass has 16
+			var want []grove.SampledToken
+			var ids []token.ID
+			for range n {
+				d, err := one.Next(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				want, ids = append(want, d), append(ids, d.ID)
+			}
+			got, err := all.FollowAll(t.Context(), ids)
+			if err != nil {
+				t.Fatal(err)
+			}
+			next, err := one.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			same, err := all.Next(t.Context())
+			if d := cmp.Diff(append(want, next), append(got, same), sameBits); d != "" || err != nil {
+				t.Errorf("%d, %d tokens: %v (-want +got):\n%s", i, n, err, d)
+			}
+		}
+		if _, err := all.FollowAll(t.Context(), []token.ID{1 << 20}); err == nil {
+			t.Error("a token that is none is followed")
+		}
+		if got, err := all.FollowAll(t.Context(), make([]token.ID, 4096)); !errors.Is(err, grove.ErrContext) || len(got) >= 4096 {
+			t.Errorf("%d tokens are followed: %v", len(got), err)
+		}
+		if err := errors.Join(one.Close(), all.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	idleAll(t, m)
+}
+
+// tuned writes the target with the adapter of prose merged into it, which was trained on this repository's documents.
+func tuned(t *testing.T) string {
+	t.Helper()
+	base, err := gguf.Parse(gopher.Named(gopher.Name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := lora.Open("gopher/testdata/adapter/prose.gguf", base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := par.New(1)
+	defer pool.Close()
+	merged, err := lora.Merge(base, []*lora.Adapter{a}, []float64{1}, pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer merged.Close()
+	job, err := quantize.New(merged, quantize.Keep, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "tuned.gguf")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(job.Write(t.Context(), f, pool, nil), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestProxyTunes: a model that was never tuned, with a tuned and an untuned one as guides, writes texts that the tuned model finds likelier against the untuned one than the texts that the
+// model writes alone.
+func TestProxyTunes(t *testing.T) {
+	path := tuned(t)
+	m := open(t, "gopher/testdata/gopher-deep/gopher-deep.q8_0.gguf", grove.Options{Guides: []string{path, gopher.Name}, Forget: true, Parallel: 2})
+	one, other := open(t, path, grove.Options{Parallel: 1}), open(t, gopher.Name, grove.Options{Parallel: 1})
+	gain := func(search string) (sum float64) {
+		n := 0
+		for seed := range uint64(12) {
+			r := steered(search, seed)
+			r.Prompt, r.MaxTokens, r.IgnoreEnd, r.Sampling.TopP = "// Package", 40, true, 0
+			a, stats := generate(t, m, r)
+			ids := answerIDs(a, stats)
+			prompt, err := m.Tokenize(r.Prompt, true, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range logprobsBehind(t, one, prompt, ids) {
+				sum += float64(l)
+				n++
+			}
+			for _, l := range logprobsBehind(t, other, prompt, ids) {
+				sum -= float64(l)
+			}
+		}
+		return sum / float64(n)
+	}
+	alone, proxy, twice, back := gain(""), gain("proxy"), gain("proxy,weight=2"), gain("proxy,weight=-1")
+	t.Logf("nats a token by which the tuned model finds the texts likelier: %.3f alone, %.3f with the proxy, %.3f with twice its weight, %.3f with its inverse", alone, proxy, twice, back)
+	if proxy < alone+.05 || twice < proxy+.05 || back > alone-.05 {
+		t.Error("the texts do not move towards the tuned model")
+	}
+}
+
+// logprobsBehind returns the log-probabilities of tokens behind a prompt.
+func logprobsBehind(t *testing.T, m *grove.Model, prompt, ids []token.ID) (all []float32) {
+	t.Helper()
+	text, at := append(slices.Clone(prompt), ids...), 0
+	if err := m.Logprobs(t.Context(), text[:len(text)-1], func(row grove.LogprobRow) error {
+		if at++; at >= len(prompt) {
+			all = append(all, row.Of(text[at]))
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return all
 }

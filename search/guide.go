@@ -66,6 +66,7 @@ func (g *Guide) Open(ctx context.Context, p *Problem, a engine.Answer) (*engine.
 
 // DrawOne draws a problem's answer with the function that draws its next token, as plain decoding does.
 func (p *Problem) DrawOne(ctx context.Context, next func(context.Context) (engine.SampledToken, error)) (*Result, error) {
+	p.Watch.Running(1)
 	one := Sample{Seq: p.First, Index: p.Index, ends: p.Ender()}
 	for !one.Ended && !one.Full {
 		d, err := next(ctx)
@@ -77,6 +78,7 @@ func (p *Problem) DrawOne(ctx context.Context, next func(context.Context) (engin
 			return nil, err
 		}
 		one.take(d, p.MaxTokens)
+		p.Watch.Drew(1)
 	}
 	a := one.Attempt()
 	return &Result{Tokens: one.Drawn, Index: p.Index, Attempts: []Attempt{a}}, nil

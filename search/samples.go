@@ -206,6 +206,19 @@ func (ss *Samples) First(figures map[string]float64, step func() error) (*Result
 	return &Result{Tokens: main.Drawn, Index: main.Index, Attempts: []Attempt{main.Attempt()}, Figures: figures}, nil
 }
 
+// FollowAll is Follow for tokens that are computed in passes. A sample for which the context has no place is full.
+func (ss *Samples) FollowAll(ctx context.Context, i int, ids []token.ID) error {
+	one := &ss.All[i]
+	drawn, err := one.Seq.FollowAll(ctx, ids)
+	for _, d := range drawn {
+		one.take(d, ss.MaxTokens)
+	}
+	if errors.Is(err, engine.ErrContext) {
+		one.Full, err = true, nil
+	}
+	return err
+}
+
 // Copy makes sample to a copy of sample from, with its own sample index, so that it goes on otherwise.
 func (ss *Samples) Copy(to, from int) error {
 	t, f := &ss.All[to], &ss.All[from]

@@ -4,6 +4,7 @@ package all
 import (
 	_ "grove/search/adadec"
 	_ "grove/search/anchored"
+	_ "grove/search/arbitrage"
 	_ "grove/search/awrs"
 	_ "grove/search/beam"
 	_ "grove/search/best"

@@ -41,8 +41,8 @@ type transfer struct {
 // Samples implements [search.Program].
 func (transfer) Samples() int { return 1 }
 
-// Slots implements [search.Wide]: the rollouts of a token are drawn at a time.
-func (t transfer) Slots() int { return t.k * t.rollouts }
+// Slots implements [search.Wide]: the rollouts of a token are drawn at a time, as far as that is faster.
+func (t transfer) Slots() int { return min(t.k*t.rollouts, 16) }
 
 // Combines implements [search.Combining].
 func (transfer) Combines() bool { return true }
