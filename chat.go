@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"reflect"
 	"slices"
 	"strconv"
@@ -171,4 +172,33 @@ func (g *Generation) blame(s *engine.Sequence, err error) error {
 		return fmt.Errorf("grove: Request.Session: %s: %w: %w", g.req.Session, ErrSessionFile, err)
 	}
 	return err
+}
+
+// TokenParts is a token and the parts of the answer that are certain with it.
+type TokenParts struct {
+	Token
+	Parts []answer.Part
+}
+
+// Parts is [Generation.Tokens] for the answers of [Model.Chat] and [Conversation.Chat]: it tells thoughts, content and calls of
+// tools apart. The last parts come with the token [token.None]. With [ChatOptions.OneCall] the answer ends behind its first call.
+func (g *Generation) Parts() iter.Seq2[TokenParts, error] {
+	return func(yield func(TokenParts, error) bool) {
+		r := answer.NewReader(g.reading)
+		for t, err := range g.Tokens() {
+			if err != nil {
+				yield(TokenParts{}, err)
+				return
+			}
+			if !yield(TokenParts{t, r.Add(t.Text, t.Control)}, nil) {
+				return
+			}
+			if r.Done() {
+				g.Stop()
+			}
+		}
+		if rest := r.End(); len(rest) > 0 {
+			yield(TokenParts{Token{ID: token.None}, rest}, nil)
+		}
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"grove/adapters"
 	"grove/diffuse/fill"
 	"grove/engine"
+	"grove/engine/thoughts"
 	"grove/method"
 	"grove/method/layers"
 	"grove/sample"
@@ -37,6 +38,7 @@ type Request struct {
 	Penalties   Penalties  // what changes logits before a draw; its Ends are the model's and StopTokens besides
 	SampleIndex int        // the number of the answer, of several to a prompt: each number's draws are its own
 	Thinking    *int       // tokens that the model may think before its marker of the end is forced, from 0; nil: no bound
+	Thoughts    Thoughts   // what stands before a forced end, and how long the model thinks at least
 	StopTokens  []token.ID // end the text, as the model's own do
 	IgnoreEnd   bool       // the model's own tokens never end the text: they are not drawn; a text that is complete under Constraint ends
 	CacheSalt   string     // requests share cached beginnings of prompts, and what drafting learns, only where their salts are equal
@@ -131,6 +133,8 @@ type Stats struct {
 	ReusedTokens   int           // of these, found in the cache
 	Tokens         int           // generated
 	Reasoning      int           // of these, between the model's markers of thinking
+	Extensions     int           // ends of thoughts that were replaced: [Request.Thoughts]
+	ThoughtsForced bool          // the budget ended thoughts
 	PromptTime     time.Duration // computing the prompt
 	FirstTokenTime time.Duration // from the call to the first token
 	GenerationTime time.Duration // from the first token to the last
@@ -161,9 +165,10 @@ type Generation struct {
 	ended bool // by [Generation.Stop]
 	start time.Time
 
-	reading  answer.Options   // of [Generation.Parts]
-	thinking sample.Thinking  // the model's markers, and the budget
-	thoughts *sample.Thoughts // nil: the model has no markers
+	reading  answer.Options      // of [Generation.Parts]
+	thinking sample.Thinking     // the model's markers, and the budget
+	thoughts *sample.Thoughts    // nil: the model has no markers
+	extends  *thoughts.Extension // nil: thoughts end where the model ends them
 
 	program search.Program   // nil: one answer is computed
 	seq     *engine.Sequence // while tokens are computed
@@ -206,10 +211,9 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 	if g.stats.Grade, err = m.resident.Grade(r.Method, r.Accept); err != nil {
 		return nil, err
 	}
-	if g.thinking, err = m.boundThinking(r.Thinking); err != nil {
+	if err := g.bound(); err != nil {
 		return nil, err
 	}
-	g.thoughts = g.thinking.Count(ids)
 	if g.prediction, err = m.predict(ctx, r.Prediction); err != nil {
 		return nil, err
 	}
@@ -331,35 +335,6 @@ func (g *Generation) Tokens() iter.Seq2[Token, error] {
 // of Tokens.
 func (g *Generation) Stop() { g.ended = true }
 
-// TokenParts is a token and the parts of the answer that are certain with it.
-type TokenParts struct {
-	Token
-	Parts []answer.Part
-}
-
-// Parts is [Generation.Tokens] for the answers of [Model.Chat] and [Conversation.Chat]: it tells thoughts, content and calls of
-// tools apart. The last parts come with the token [token.None]. With [ChatOptions.OneCall] the answer ends behind its first call.
-func (g *Generation) Parts() iter.Seq2[TokenParts, error] {
-	return func(yield func(TokenParts, error) bool) {
-		r := answer.NewReader(g.reading)
-		for t, err := range g.Tokens() {
-			if err != nil {
-				yield(TokenParts{}, err)
-				return
-			}
-			if !yield(TokenParts{t, r.Add(t.Text, t.Control)}, nil) {
-				return
-			}
-			if r.Done() {
-				g.Stop()
-			}
-		}
-		if rest := r.End(); len(rest) > 0 {
-			yield(TokenParts{Token{ID: token.None}, rest}, nil)
-		}
-	}
-}
-
 func (g *Generation) run(yield func(Token, error) bool) (err error) {
 	g.start = time.Now()
 	if g.diffusion != nil {
@@ -395,6 +370,9 @@ func (g *Generation) run(yield func(Token, error) bool) (err error) {
 	g.stats.ReusedTokens = max(kept, s.Reused())
 	g.stats.PromptTime = time.Since(g.start)
 	next := s.Next
+	if x := g.extends; x != nil {
+		next = func(ctx context.Context) (engine.SampledToken, error) { return x.Next(ctx, s) }
+	}
 	if g.program != nil {
 		if next, err = g.search(s); err != nil {
 			return err
@@ -440,7 +418,7 @@ func (g *Generation) emit(next func(context.Context) (engine.SampledToken, error
 		}
 		g.stats.Tokens++
 		g.thoughts.Add(d.ID)
-		g.stats.Reasoning = g.thoughts.Tokens()
+		g.countThoughts()
 		g.stats.GenerationTime = now.Sub(first)
 		g.conversation.add(d.ID)
 		if g.ends(d.ID) {

@@ -5,6 +5,7 @@ import (
 
 	"grove/engine/scoring"
 	"grove/score"
+	"grove/score/scorer"
 	"grove/text/token"
 	"grove/text/tokenizer"
 )
@@ -26,19 +27,10 @@ type ScoreOptions struct {
 }
 
 // Scores are continuations that were scored behind a prompt.
-type Scores struct {
-	Continuations []Continuation
-	PromptTokens  int // of the prompt, and of the unconditional one
-	ReusedTokens  int // of these, found in the cache
-	Tokens        int // of all continuations, behind each prompt
-}
+type Scores = scorer.Scores
 
 // Scoring is continuations that are to be scored, as tokens. It is for one goroutine.
-type Scoring struct {
-	model    *Model
-	texts    []string
-	requests []scoring.Request // the prompt's, and the unconditional prompt's where there is one
-}
+type Scoring = scorer.Scoring
 
 // Score returns the log-probability of each continuation behind a prompt, token by token. The prompt is computed once; the continuations are
 // branches of one tree, whose rows share steps. A continuation's scores have the bits of that continuation alone, and of the
@@ -49,7 +41,8 @@ func (m *Model) Score(ctx context.Context, prompt string, continuations []string
 	if err != nil {
 		return nil, err
 	}
-	return s.Compute(ctx)
+	scores, err := s.Compute(ctx)
+	return scores, m.busy(err)
 }
 
 // Scoring prepares what [Model.Score] computes. Errors: [Model.CheckScores]; an [*OptionError] for another setting; a [*score.Error] for a
@@ -66,17 +59,14 @@ func (m *Model) Scoring(ctx context.Context, prompt string, continuations []stri
 	if err := terms.Check(); err != nil {
 		return nil, &OptionError{Err: err}
 	}
-	s := &Scoring{model: m, texts: continuations}
-	if err := s.add(ctx, prompt, continuations, scoring.Request{Terms: terms, Progress: o.Progress}); err != nil || o.Unconditional == nil {
-		return s, err
-	}
-	if *o.Unconditional == "" {
-		continuations = score.Bodies(continuations)
-	}
-	if err := s.add(ctx, *o.Unconditional, continuations, scoring.Request{Terms: terms}); err != nil {
-		return nil, score.Unconditional(err)
-	}
-	return s, nil
+	k := scorer.Scorer{Engine: m.engine, Tokenizer: m.tokenizer, Encode: func(ctx context.Context, text string) (ids []token.ID, err error) {
+		err = m.parts(ctx, text, tokenizer.Options{}, func(part []token.ID) error {
+			ids = append(ids, part...)
+			return m.CheckPrompt(len(ids))
+		})
+		return ids, err
+	}}
+	return k.Prepare(ctx, prompt, continuations, o.Unconditional, scoring.Request{Terms: terms, Progress: o.Progress})
 }
 
 // CheckScores returns an [*OptionError] where the model has no log-probabilities of what follows a text, and [ErrClosed] where it is closed.
@@ -88,54 +78,4 @@ func (m *Model) CheckScores() error {
 		return &OptionError{Err: err}
 	}
 	return nil
-}
-
-// add adds a request for the texts behind a prompt.
-func (s *Scoring) add(ctx context.Context, prompt string, texts []string, r scoring.Request) (err error) {
-	m := s.model
-	r.Prefix, r.Continuations, err = score.Split(m.tokenizer, prompt, texts, func(text string) (ids []token.ID, err error) {
-		err = m.parts(ctx, text, tokenizer.Options{}, func(part []token.ID) error {
-			ids = append(ids, part...)
-			return m.CheckPrompt(len(ids))
-		})
-		return ids, err
-	})
-	if err != nil {
-		return err
-	}
-	s.requests = append(s.requests, r)
-	return score.CheckLengths(r.Prefix, r.Continuations, m.engine.Context(), ErrContext)
-}
-
-// Tokens returns the tokens of the prompts, and those of all continuations, behind each of them.
-func (s *Scoring) Tokens() (prompts, continuations int) {
-	for _, r := range s.requests {
-		prompts += len(r.Prefix)
-		for _, ids := range r.Continuations {
-			continuations += len(ids)
-		}
-	}
-	return prompts, continuations
-}
-
-// Compute returns the scores. Errors: [ErrBusy], ctx's, the model's.
-func (s *Scoring) Compute(ctx context.Context) (*Scores, error) {
-	out := &Scores{Continuations: make([]Continuation, len(s.texts))}
-	out.PromptTokens, out.Tokens = s.Tokens()
-	for n, r := range s.requests {
-		scored, reused, err := s.model.engine.Score(ctx, r)
-		if err != nil {
-			return nil, s.model.busy(err)
-		}
-		out.ReusedTokens += reused
-		for i, tokens := range scored {
-			c := score.New(s.texts[i], tokens)
-			if n == 0 {
-				out.Continuations[i] = c
-			} else {
-				out.Continuations[i].Unconditional = &c.Logprob
-			}
-		}
-	}
-	return out, nil
 }

@@ -35,6 +35,7 @@ var rooms = []string{
 	"search",
 	"suite/methodtest suite/gophertest",
 	"diffuse/fill",
+	"engine/thoughts score/scorer",
 	"score",
 	"engine",
 	"engine/drafting",
