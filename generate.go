@@ -13,6 +13,7 @@ import (
 	"grove/adapters"
 	"grove/diffuse/fill"
 	"grove/engine"
+	"grove/engine/thoughts"
 	"grove/method"
 	"grove/method/layers"
 	"grove/sample"
@@ -37,6 +38,7 @@ type Request struct {
 	Penalties   Penalties  // what changes logits before a draw; its Ends are the model's and StopTokens besides
 	SampleIndex int        // the number of the answer, of several to a prompt: each number's draws are its own
 	Thinking    *int       // tokens that the model may think before its marker of the end is forced, from 0; nil: no bound
+	Thoughts    Thoughts   // what stands before a forced end, and how long the model thinks at least
 	StopTokens  []token.ID // end the text, as the model's own do
 	IgnoreEnd   bool       // the model's own tokens never end the text: they are not drawn; a text that is complete under Constraint ends
 	CacheSalt   string     // requests share cached beginnings of prompts, and what drafting learns, only where their salts are equal
@@ -135,6 +137,8 @@ type Stats struct {
 	Tokens         int           // generated
 	Reasoning      int           // of these, between the model's markers of thinking
 	QueueTime      time.Duration // waiting for a slot
+	Extensions     int           // ends of thoughts that were replaced: [Request.Thoughts]
+	ThoughtsForced bool          // the budget ended thoughts
 	PromptTime     time.Duration // computing the prompt
 	FirstTokenTime time.Duration // from the call to the first token
 	GenerationTime time.Duration // from the first token to the last
@@ -164,9 +168,10 @@ type Generation struct {
 	ended      bool // by [Generation.Stop]
 	start      time.Time
 
-	reading  answer.Options   // of [Generation.Parts]
-	thinking sample.Thinking  // the model's markers, and the budget
-	thoughts *sample.Thoughts // nil: the model has no markers
+	reading  answer.Options      // of [Generation.Parts]
+	thinking sample.Thinking     // the model's markers, and the budget
+	thoughts *sample.Thoughts    // nil: the model has no markers
+	extends  *thoughts.Extension // nil: thoughts end where the model ends them
 
 	program search.Program   // nil: one answer is computed
 	watch   *search.Watch    // is told how far it is; nil: nobody is
@@ -211,10 +216,9 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 	if g.stats.Grade, err = m.resident.Grade(r.Method, r.Accept); err != nil {
 		return nil, err
 	}
-	if g.thinking, err = m.boundThinking(r.Thinking); err != nil {
+	if err := g.bound(); err != nil {
 		return nil, err
 	}
-	g.thoughts = g.thinking.Count(ids)
 	if g.prediction, err = m.predict(ctx, r.Prediction); err != nil {
 		return nil, err
 	}
@@ -372,6 +376,9 @@ func (g *Generation) run(yield func(Token, error) bool) (err error) {
 	g.stats.QueueTime = max(0, s.Admitted().Sub(g.start)) // a conversation has its slot already
 	g.stats.PromptTime = time.Since(g.start) - g.stats.QueueTime
 	next := s.Next
+	if x := g.extends; x != nil {
+		next = func(ctx context.Context) (engine.SampledToken, error) { return x.Next(ctx, s) }
+	}
 	if g.program != nil {
 		if next, err = g.search(s); err != nil {
 			return err
@@ -417,7 +424,7 @@ func (g *Generation) emit(next func(context.Context) (engine.SampledToken, error
 		}
 		g.stats.Tokens++
 		g.thoughts.Add(d.ID)
-		g.stats.Reasoning = g.thoughts.Tokens()
+		g.countThoughts()
 		g.stats.GenerationTime = now.Sub(first)
 		g.conversation.add(d.ID)
 		if g.ends(d.ID) {

@@ -5,6 +5,7 @@ import (
 
 	"grove/engine/scoring"
 	"grove/score"
+	"grove/score/scorer"
 	"grove/text/token"
 	"grove/text/tokenizer"
 )
@@ -26,10 +27,10 @@ type ScoreOptions struct {
 }
 
 // Scores are continuations that were scored behind a prompt.
-type Scores = score.Scores
+type Scores = scorer.Scores
 
 // Scoring is continuations that are to be scored, as tokens. It is for one goroutine.
-type Scoring = score.Scoring
+type Scoring = scorer.Scoring
 
 // Score returns the log-probability of each continuation behind a prompt, token by token. The prompt is computed once; the continuations are
 // branches of one tree, whose rows share steps. A continuation's scores have the bits of that continuation alone, and of the
@@ -40,7 +41,8 @@ func (m *Model) Score(ctx context.Context, prompt string, continuations []string
 	if err != nil {
 		return nil, err
 	}
-	return s.Compute(ctx)
+	scores, err := s.Compute(ctx)
+	return scores, m.busy(err)
 }
 
 // Scoring prepares what [Model.Score] computes. Errors: [Model.CheckScores]; an [*OptionError] for another setting; a [*score.Error] for a
@@ -57,28 +59,14 @@ func (m *Model) Scoring(ctx context.Context, prompt string, continuations []stri
 	if err := terms.Check(); err != nil {
 		return nil, &OptionError{Err: err}
 	}
-	s := &Scoring{Engine: m.engine, Tokenizer: m.tokenizer, Texts: continuations, Encode: m.counted(ctx), Fault: m.busy}
-	if err := s.Add(prompt, continuations, scoring.Request{Terms: terms, Progress: o.Progress}); err != nil || o.Unconditional == nil {
-		return s, err
-	}
-	if *o.Unconditional == "" {
-		continuations = score.Bodies(continuations)
-	}
-	if err := s.Add(*o.Unconditional, continuations, scoring.Request{Terms: terms}); err != nil {
-		return nil, score.Unconditional(err)
-	}
-	return s, nil
-}
-
-// counted returns the encoder of texts without tokens around them, which ends with ctx and where a text exceeds the context by far.
-func (m *Model) counted(ctx context.Context) func(text string) ([]token.ID, error) {
-	return func(text string) (ids []token.ID, err error) {
+	k := scorer.Scorer{Engine: m.engine, Tokenizer: m.tokenizer, Encode: func(ctx context.Context, text string) (ids []token.ID, err error) {
 		err = m.parts(ctx, text, tokenizer.Options{}, func(part []token.ID) error {
 			ids = append(ids, part...)
 			return m.CheckPrompt(len(ids))
 		})
 		return ids, err
-	}
+	}}
+	return k.Prepare(ctx, prompt, continuations, o.Unconditional, scoring.Request{Terms: terms, Progress: o.Progress})
 }
 
 // CheckScores returns an [*OptionError] where the model has no log-probabilities of what follows a text, and [ErrClosed] where it is closed.

@@ -48,6 +48,9 @@ type Combiner = search.Combiner
 // session is refused. The caller closes the sequence; until then it holds one of [Options.Parallel] slots, which one that
 // is idle lends where others wait. Errors: those of [Model.Generate], [ErrBusy], ctx's, the model's.
 func (m *Model) NewSequence(ctx context.Context, r Request, stages ...Stage) (*Sequence, error) {
+	if r.Thoughts.Least > 0 {
+		return nil, &OptionError{Err: errors.New("grove: a sequence with thoughts of a least number of tokens; a program replaces their ends by the sequence's own verbs")}
+	}
 	if r.Search != "" || r.Session != "" {
 		return nil, &OptionError{Err: errors.New("grove: a sequence with a search or a session; a program searches by the sequence's own verbs, and saves by Sequence.Save")}
 	}

@@ -1,8 +1,11 @@
 package grove
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 
+	"grove/engine/thoughts"
 	"grove/sample"
 	"grove/text/prompt"
 	"grove/text/token"
@@ -26,18 +29,49 @@ func (m *Model) control(id token.ID) string {
 	return m.tokenizer.Text(id)
 }
 
-// boundThinking returns how the model's thoughts are counted and bounded, or an [*OptionError] where a budget is given
-// and cannot be kept.
-func (m *Model) boundThinking(budget *int) (sample.Thinking, error) {
-	t := m.markers()
+// Thoughts says what stands at the end of thoughts.
+type Thoughts = thoughts.Options
+
+// bound says how the answer's thoughts are counted, bounded and extended. It returns an [*OptionError] for what cannot be kept.
+func (g *Generation) bound() error {
+	t, o, budget := g.model.markers(), g.req.Thoughts, g.req.Thinking
+	err := o.Check(budget)
 	switch {
-	case budget == nil:
-		return t, nil
-	case *budget < 0:
-		return t, &OptionError{Err: fmt.Errorf("grove: the thinking budget is %d tokens; it must be 0 or more", *budget)}
-	case t.Begin == nil:
-		return t, &OptionError{Err: prompt.ErrNoMarkers()}
+	case budget != nil && *budget < 0:
+		err = fmt.Errorf("grove: the thinking budget is %d tokens; it must be 0 or more", *budget)
+	case err == nil && t.Begin == nil && (budget != nil || o != Thoughts{}):
+		err = prompt.ErrNoMarkers()
+	case err == nil && o.Least > 0 && g.req.Search != "":
+		err = errors.New("grove: thoughts with extensions, and a search: a search ends the thoughts of its samples where they end; leave one out")
 	}
-	t.Budget = *budget
-	return t, nil
+	if err == nil && o.Least > 0 && g.model.model.Info().Diffusion != nil {
+		err = errors.New("grove: thoughts with extensions; a diffusion model fills its canvas in any order, and its thoughts are not extended")
+	}
+	if err == nil && budget != nil {
+		t.Budget = *budget
+	}
+	if err == nil && o.Message != "" {
+		t.Message, err = thoughts.Encode(o.Message, g.model.plainly, t.End[0])
+	}
+	g.thinking, g.thoughts = t, t.Count(g.prompt)
+	if err == nil && o.Least > 0 {
+		x := &thoughts.Extension{Least: o.Least, Most: o.Extensions, Budget: t.Budget, End: t.End[0], Ends: g.ends, Thoughts: t.Count(g.prompt)}
+		x.Wait, err = thoughts.Encode(cmp.Or(o.Wait, thoughts.DefaultWait), g.model.plainly, x.End)
+		g.extends = x
+	}
+	if err != nil {
+		return &OptionError{Err: err}
+	}
+	return nil
+}
+
+// plainly returns the tokens of a text in which special tokens are plain text.
+func (m *Model) plainly(text string) ([]token.ID, error) { return m.Tokenize(text, false, true) }
+
+// countThoughts notes what is known of the thoughts so far.
+func (g *Generation) countThoughts() {
+	g.stats.Reasoning, g.stats.ThoughtsForced = g.thoughts.Tokens(), g.thoughts.Forced()
+	if g.extends != nil {
+		g.stats.Extensions = g.extends.Count
+	}
 }

@@ -3,16 +3,18 @@ package sample
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"grove/text/token"
 )
 
 // Thinking bounds the tokens between the markers of a model that thinks before it answers: after Budget tokens the End
-// marker is forced, token by token. The tokens of all such parts of an answer count together, markers do not; in a part
+// marker is forced, token by token, behind the Message. The tokens of all such parts of an answer count together, markers do not; in a part
 // that the prompt opens only the answer's tokens count. The zero value is off.
 type Thinking struct {
 	Budget     int        // 0: the part is closed at once; less: off
 	Begin, End []token.ID // the markers; without both it is off
+	Message    []token.ID // before the forced marker; nil: nothing. It is part of the thoughts, and must not hold the first token of End
 }
 
 func (t *Thinking) marked() bool { return len(t.Begin) > 0 && len(t.End) > 0 }
@@ -25,18 +27,20 @@ func (t Thinking) Count(prompt []token.ID) *Thoughts {
 		return nil
 	}
 	stage := newThinking(t)
-	return &Thoughts{stage, stage.Start(prompt)}
+	return &Thoughts{stage: stage, state: stage.Start(prompt)}
 }
 
 // Thoughts counts the tokens of an answer as [Thinking] does. Nil counts nothing. It is for one goroutine.
 type Thoughts struct {
-	stage *thinking
-	state StageState
+	stage  *thinking
+	state  StageState
+	forced bool
 }
 
 // Add tells the next token of the answer.
 func (t *Thoughts) Add(id token.ID) {
 	if t != nil {
+		t.forced = t.forced || t.stage.budget >= 0 && len(t.stage.forced(t.state)) > 0
 		t.state = t.stage.Next(t.state, id)
 	}
 }
@@ -49,6 +53,9 @@ func (t *Thoughts) Tokens() int {
 	n, _, _ := unpackThinking(t.state)
 	return n
 }
+
+// Forced reports whether the budget ended thoughts.
+func (t *Thoughts) Forced() bool { return t != nil && t.forced }
 
 // Inside reports whether the text ends between the markers.
 func (t *Thoughts) Inside() bool {
@@ -65,6 +72,12 @@ func (t *Thinking) validate(vocab int) error {
 	}
 	if t.Budget > 0 && !t.marked() {
 		return fmt.Errorf("sample: the thinking budget is %d, and there are no markers; give those of the model", t.Budget)
+	}
+	if len(t.Message) > 0 && slices.Contains(t.Message, t.End[0]) {
+		return fmt.Errorf("sample: the message before the end of thoughts holds token %d, which begins their end", t.End[0])
+	}
+	if id, some := outside(t.Message, vocab); some {
+		return fmt.Errorf("sample: the message before the end of thoughts holds token %d; it must be a token of the vocabulary, which has %d", id, vocab)
 	}
 	for _, marker := range [][]token.ID{t.Begin, t.End} {
 		if len(marker) > maxMarker {
@@ -85,10 +98,11 @@ const maxMarker = 64
 type thinking struct {
 	budget     int
 	begin, end marker
+	tail       []token.ID // the message and the marker of the end
 }
 
 func newThinking(t Thinking) *thinking {
-	return &thinking{budget: t.Budget, begin: newMarker(t.Begin), end: newMarker(t.End)}
+	return &thinking{budget: t.Budget, begin: newMarker(t.Begin), end: newMarker(t.End), tail: slices.Concat(t.Message, t.End)}
 }
 
 // String returns the name of the stage.
@@ -138,7 +152,11 @@ func (t *thinking) forced(s StageState) []token.ID {
 	if !inside || n < t.budget {
 		return nil
 	}
-	return t.end.ids[matched:]
+	message := len(t.tail) - len(t.end.ids)
+	if matched > 0 || n-t.budget > message { // the marker has begun, or thoughts begin again
+		return t.end.ids[matched:]
+	}
+	return t.tail[n-t.budget:]
 }
 
 // Apply implements [Stage].

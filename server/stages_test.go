@@ -181,6 +181,8 @@ func TestStagesRefused(t *testing.T) {
 		{`"samplers":["top_k"],"dry_multiplier":1`, "samplers", "dry is left out"},
 		{`"samplers":["top_k"],"mirostat":1`, "samplers", "mirostat replaces"},
 		{`"thinking_budget_tokens":-2`, "thinking_budget_tokens", "-1 (no bound)"},
+		{`"thinking_least_tokens":5,"thinking_budget_tokens":4`, "thinking_least_tokens", "it must not be less"},
+		{`"thinking_extensions":5`, "thinking_least_tokens", "needs the tokens that they have at least"},
 		{`"thinking_budget_tokens":5,"thinking_token_budget":6`, "thinking_token_budget", "another name of the field, is 5"},
 		{`"reasoning_budget":5`, "", "the model has no markers of thinking"},
 		{`"accept":"magic"`, "accept", "magic"},
@@ -336,6 +338,8 @@ func TestReasoning(t *testing.T) {
 		{"/v1/completions", `{"prompt":"a","max_tokens":3}`, "usage/completion_tokens_details/reasoning_tokens", 0},
 		{"/v1/completions", `{"prompt":"a<think>b","max_tokens":20,"temperature":0,"thinking_token_budget":4}`, "usage/completion_tokens_details/reasoning_tokens", 4},
 		{"/v1/completions", `{"prompt":"a<think>b","max_tokens":20,"temperature":0,"reasoning_budget":0}`, "usage/completion_tokens_details/reasoning_tokens", 0},
+		{"/v1/completions", `{"prompt":"a<think>b","max_tokens":20,"temperature":0,"reasoning_budget":2,"reasoning_budget_message":"so","timings_per_token":false}`, "timings/thinking_forced", 1},
+		{"/v1/completions", `{"prompt":"a<think>b","max_tokens":8,"temperature":0,"thinking_least_tokens":200,"thinking_wait":"x","thinking_extensions":1,"logit_bias":{"301":100}}`, "timings/thinking_extensions", 1},
 		{"/v1/chat/completions", `{` + hello + `,"max_tokens":20,"temperature":0,"thinking_budget_tokens":5,"logit_bias":{"300":100},"frequency_penalty":2}`, "usage/completion_tokens_details/reasoning_tokens", 5},
 		{"/v1/responses", `{"input":"a","max_output_tokens":20,"temperature":0,"reasoning_budget_tokens":5,"logit_bias":{"300":100},"frequency_penalty":2}`, "usage/output_tokens_details/reasoning_tokens", 5},
 	} {

@@ -18,7 +18,7 @@ type budget struct {
 
 // budgets are the parts of the house. A package belongs to one of them.
 var budgets = []budget{
-	{"core", "engine/... method method/grow method/grow/retokenize verify sample forest kv", 19600, 0},
+	{"core", "engine/... method method/grow method/grow/retokenize verify sample forest kv", 19900, 0},
 	{"constraints", "sample/constrain/... distill", 22000, 0},
 	{"arithmetic", "compute/... internal/kernel/... model model/factored", 13800, 0},
 	{"architectures", "model/all model/arch model/hybrid model/encoder model/seq2seq", 7000, 0},
@@ -50,7 +50,7 @@ var budgets = []budget{
 	{"benchmarks", "cmd/grove/internal/benchmarks bench/...", 7600, 0},
 	{"front door", ". resident sample/advice", 4800, 0},
 	{"search", "search/...", 4900, 0},
-	{"scores", "score", 1000, 0},
+	{"scores", "score/...", 1000, 0},
 	{"diffusion", "diffuse/...", 4050, 0},
 	{"bytes", "bytewise/...", 1200, 0},
 	{"suites and models for tests", "suite/... model/synthetic internal/oracle internal/oracle/modules internal/hftest method/grow/growtest verify/reference internal/history", 10500, 0},

@@ -37,6 +37,7 @@ var rooms = []string{
 	"suite/methodtest suite/gophertest",
 	"bytewise/tree diffuse/fill",
 	"diffuse/board diffuse/latent diffuse/smooth",
+	"engine/thoughts score/scorer",
 	"score",
 	"engine",
 	"engine/drafting",

@@ -81,6 +81,10 @@ type Timings struct {
 	DraftAccepted      int     `json:"draft_n_accepted"`
 	Rounds             int     `json:"rounds"` // steps that drew tokens
 
+	ThinkingN          int `json:"thinking_n,omitempty"`          // tokens of thoughts
+	ThinkingExtensions int `json:"thinking_extensions,omitempty"` // ends of thoughts that were replaced
+	ThinkingForced     int `json:"thinking_forced,omitempty"`     // answers whose thoughts the budget ended
+
 	Grade  grove.Grade     `json:"grade,omitempty"`  // where the answer need not be that of plain decoding: the lowest
 	Search []grove.Attempt `json:"search,omitempty"` // the samples that a search drew
 
@@ -118,6 +122,11 @@ func (t *Timings) add(s grove.Stats) {
 	t.DraftN += s.Drafting.Drafted
 	t.DraftAccepted += s.Drafting.Accepted
 	t.Rounds += s.Drafting.Rounds
+	t.ThinkingN += s.Reasoning
+	t.ThinkingExtensions += s.Extensions
+	if s.ThoughtsForced {
+		t.ThinkingForced++
+	}
 }
 
 // TimingsOf returns the timings of one answer.

@@ -32,10 +32,14 @@ type Stages struct {
 
 	Samplers *samplers `json:"samplers" most:"64" bytes:"64"`
 
-	ThinkingTokens  *int `json:"thinking_budget_tokens" range:"-1 2147483647 no bound"`
-	ReasoningTokens *int `json:"reasoning_budget_tokens" range:"-1 2147483647 no bound"` // the same, as are the next two
-	ReasoningBudget *int `json:"reasoning_budget" range:"-1 2147483647 no bound"`
-	ThinkingBudget  *int `json:"thinking_token_budget" range:"-1 2147483647 no bound"` // as vLLM has it
+	ThinkingTokens  *int    `json:"thinking_budget_tokens" range:"-1 2147483647 no bound"`
+	ReasoningTokens *int    `json:"reasoning_budget_tokens" range:"-1 2147483647 no bound"` // the same, as are the next two
+	ReasoningBudget *int    `json:"reasoning_budget" range:"-1 2147483647 no bound"`
+	ThinkingBudget  *int    `json:"thinking_token_budget" range:"-1 2147483647 no bound"` // as vLLM has it
+	ThinkingMessage *string `json:"reasoning_budget_message" bytes:"4096"`
+	ThinkingLeast   int     `json:"thinking_least_tokens" range:"0 *"`
+	ThinkingExtends int     `json:"thinking_extensions" range:"0 *"`
+	ThinkingWait    *string `json:"thinking_wait" bytes:"4096"`
 
 	Accept string `json:"accept" bytes:"1024"` // the rule by which drafts are accepted
 	Search string `json:"search" bytes:"1024"` // a program with its options
@@ -72,6 +76,13 @@ func (f *Sampling) stages(m *grove.Model, r *grove.Request) error {
 	var err error
 	if r.Thinking, err = f.thinking(); err != nil {
 		return err
+	}
+	r.Thoughts = grove.Thoughts{Least: f.ThinkingLeast, Extensions: f.ThinkingExtends}
+	Set(&r.Thoughts.Message, f.ThinkingMessage)
+	Set(&r.Thoughts.Wait, f.ThinkingWait)
+	numbers := grove.Thoughts{Least: f.ThinkingLeast, Extensions: f.ThinkingExtends, Wait: r.Thoughts.Wait}
+	if err := numbers.Check(r.Thinking); err != nil {
+		return Refuse("thinking_least_tokens", "thinking_least_tokens: %s", Plain(err))
 	}
 	return f.order(s, p)
 }

@@ -126,7 +126,7 @@ var others = []struct {
 	{names: "chat-template-kwargs", commands: "serve", refused: true, why: "requests set variables of the template (chat_template_kwargs); --reasoning off switches thoughts off"},
 	{names: "temp temperature top-k top-p min-p seed repeat-penalty presence-penalty frequency-penalty max-tokens n-predict predict stop override-generation-config", commands: "serve", refused: true,
 		why: "requests set it (docs/server.md); without it, they have the defaults that the model's file recommends"},
-	{names: "reasoning-budget", commands: "serve", refused: true, why: "requests set it (thinking_budget_tokens); --reasoning off switches thoughts off"},
+	{names: "reasoning-budget reasoning-budget-message", commands: "serve", refused: true, why: "requests set it (thinking_budget_tokens); --reasoning off switches thoughts off"},
 	{names: "pooling", commands: "serve", refused: true, why: "requests set it (pooling)"},
 	{names: "no-webui no-slots", refused: true, why: "the chat page and /slots are always there; with --api-key, requests must show a key"},
 	{names: "path api-prefix root-path", commands: "serve", refused: true, why: "the server's paths are fixed; put a proxy before it"},

@@ -30,12 +30,17 @@ type Stages struct {
 	MinKeep      int      `name:"min-keep" placeholder:"N" var:"GROVE_MIN_KEEP" help:"Tokens that truncation leaves at least."`
 	Order        *string  `name:"sampling-order" enum:"llama.cpp,openai" var:"GROVE_SAMPLING_ORDER" help:"Order of truncation and temperature: llama.cpp (temperature last) or openai (temperature first). Without it, the model's own, or llama.cpp."`
 	Thinking     *int     `name:"reasoning-budget" placeholder:"N" var:"GROVE_REASONING_BUDGET" help:"Tokens that the model may think before the end of its thoughts is forced. Without it, no bound."`
+	Message      string   `name:"reasoning-budget-message" placeholder:"TEXT" help:"Text before an end of thoughts that --reasoning-budget forces."`
+	Least        int      `name:"reasoning-least" placeholder:"N" var:"GROVE_REASONING_LEAST" help:"Tokens that the model thinks at least: an end of its thoughts before them is replaced by --reasoning-wait; 0: none is."`
+	Extensions   int      `name:"reasoning-extensions" placeholder:"N" help:"Ends of thoughts that are replaced at most; 0: as many as --reasoning-least asks for."`
+	Wait         string   `name:"reasoning-wait" placeholder:"TEXT" help:"Text that replaces an end of thoughts. Without it, Wait."`
 }
 
 // apply sets what the flags turn on or off.
 func (f *Stages) apply(r *grove.Request) {
 	s, p := &r.Sampling, &r.Penalties
 	s.TypicalP, s.TopNSigma, s.MinKeep, r.Thinking = f.Typical, f.TopNSigma, f.MinKeep, f.Thinking
+	r.Thoughts = grove.Thoughts{Message: f.Message, Least: f.Least, Extensions: f.Extensions, Wait: f.Wait}
 	if f.Order != nil {
 		s.Order = map[string]grove.Order{"llama.cpp": grove.TruncateFirst, "openai": grove.TemperFirst}[*f.Order]
 	}
@@ -73,5 +78,5 @@ func (f *Stages) Validate() error {
 	}
 	var r grove.Request
 	f.apply(&r)
-	return cmp.Or(r.Sampling.Validate(), r.Penalties.Validate(0))
+	return cmp.Or(r.Sampling.Validate(), r.Penalties.Validate(0), r.Thoughts.Check(r.Thinking))
 }

@@ -29,12 +29,14 @@ type Summary struct {
 	Accepted     int     `json:"accepted_tokens"`
 	Grade        string  `json:"grade"` // exact, same-distribution, or lossy
 
-	Advice    string             `json:"model_sampling,omitempty"` // settings of the draw that the model's file recommends
-	Reasoning int                `json:"reasoning_tokens"`         // of the generated, between the model's markers of thinking
-	Attempts  []grove.Attempt    `json:"attempts,omitempty"`       // of a search
-	Figures   map[string]float64 `json:"search_figures,omitempty"` // of a search, by their names
-	Passes    int                `json:"passes,omitempty"`         // over the canvas of a diffusion model
-	Rows      int                `json:"rows,omitempty"`           // of these
+	Advice    string             `json:"model_sampling,omitempty"`      // settings of the draw that the model's file recommends
+	Reasoning int                `json:"reasoning_tokens"`              // of the generated, between the model's markers of thinking
+	Extended  int                `json:"thinking_extensions,omitempty"` // ends of thoughts that were replaced
+	Forced    bool               `json:"thinking_forced,omitempty"`     // the budget ended thoughts
+	Attempts  []grove.Attempt    `json:"attempts,omitempty"`            // of a search
+	Figures   map[string]float64 `json:"search_figures,omitempty"`      // of a search, by their names
+	Passes    int                `json:"passes,omitempty"`              // over the canvas of a diffusion model
+	Rows      int                `json:"rows,omitempty"`                // of these
 	Nats      float64            `json:"information_nats,omitempty"`
 	Bound     int                `json:"least_passes,omitempty"` // that fix as much by the policy's rule
 }
@@ -51,7 +53,7 @@ func Of(s grove.Stats) Summary {
 		Tokens:     s.Tokens, Rate: rate(s.Tokens-1, s.GenerationTime), // the clock of generation starts with the first token
 		Memory: machine.PeakMemory(), Seed: s.Seed, Finish: finish,
 		Steps: s.Drafting.Rounds, Drafted: s.Drafting.Drafted, Accepted: s.Drafting.Accepted,
-		Grade: string(s.Grade), Reasoning: s.Reasoning, Attempts: s.Attempts, Figures: s.Figures, Passes: s.Passes, Rows: s.Rows, Nats: s.Information, Bound: s.Bound,
+		Grade: string(s.Grade), Reasoning: s.Reasoning, Extended: s.Extensions, Forced: s.ThoughtsForced, Attempts: s.Attempts, Figures: s.Figures, Passes: s.Passes, Rows: s.Rows, Nats: s.Information, Bound: s.Bound,
 	}
 }
 
