@@ -88,7 +88,12 @@ func TestSteered(t *testing.T) {
 						t.Error(err)
 						return
 					}
+					var last grove.SearchProgress
+					g.WatchSearch(func(p grove.SearchProgress) { last = p })
 					got, err := answerOf(g)
+					if last.Tokens < len(got.Tokens) || last.Samples < 1 {
+						t.Errorf("%s, seed %d: an answer of %d tokens, and %+v is told", s.search, seed, len(got.Tokens), last)
+					}
 					if d := cmp.Diff(want, got, sameBits) + cmp.Diff(stats.Attempts, g.Stats().Attempts) + cmp.Diff(stats.Figures, g.Stats().Figures); d != "" || err != nil {
 						t.Errorf("%s, seed %d: %v (-want +got):\n%s", s.search, seed, err, d)
 					}

@@ -61,10 +61,17 @@ func branched(i int, seed uint64) grove.Request {
 	return r
 }
 
-// TestBranching: the searches above are of all programs.
+// TestBranching: the searches above, and those that guides steer, are of all programs.
 func TestBranching(t *testing.T) {
+	var all []string
+	for _, b := range branching {
+		all = append(all, b.search)
+	}
+	for _, s := range steering {
+		all = append(all, s.search)
+	}
 	for _, s := range grove.Searches() {
-		if !slices.ContainsFunc(branching, func(b branch) bool { return strings.HasPrefix(b.search+",", s.Name+",") }) {
+		if !slices.ContainsFunc(all, func(search string) bool { return strings.HasPrefix(search+",", s.Name+",") }) {
 			t.Errorf("no search of %s is compared with its branches alone", s.Name)
 		}
 	}

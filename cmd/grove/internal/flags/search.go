@@ -1,10 +1,7 @@
 package flags
 
 import (
-	"errors"
-
 	"grove"
-	"grove/cmd/grove/internal/exit"
 	"grove/weights/quantize"
 )
 
@@ -19,11 +16,8 @@ type Search struct {
 	Program string `name:"search" placeholder:"NAME,OPTIONS" var:"GROVE_SEARCH" help:"Draw several answers and choose one, such as ffs,n=4, or steer one by other models, such as contrast (see grove methods). The text comes when it is chosen; lossy."`
 }
 
-// put puts the search into the options of a model that is opened for one text at a time. It refuses guides that nothing asks for.
+// put puts the search into the options of a model that is opened for one text at a time.
 func (s Search) put(o *grove.Options) (err error) {
-	if len(s.Guide) > 0 && s.Program == "" {
-		return exit.With(exit.CodeUsage, errors.New("--guide: no search is named that asks for a guide; add one (--search)"))
-	}
 	o.Guides = s.Guide
 	o.Parallel, err = grove.SearchSlots(s.Program)
 	return err
