@@ -192,6 +192,8 @@ func TestStagesRefused(t *testing.T) {
 		{`"skip_layers":"to=99"`, "", "to=99: it must be 1 to"},
 		{`"skip_layers":"to=1,first=0","method":"sam"`, "", "leave the method to auto or off"},
 		{`"skip_layers":"to=1,first=0","search":"ffs,n=2"`, "", "beside a method or a search"},
+		{`"heal":"well"`, "heal", "must be true, false or"},
+		{`"heal":1`, "heal", "is not a value of this field"},
 		{`"search":"magic"`, "search", `"magic" is not known`},
 		{`"search":"ffs,m=2"`, "search", `option "m" is not known`},
 		{`"search":"ffs,n=1"`, "search", "from 2 to 64"},

@@ -33,10 +33,9 @@ type runCommand struct {
 	flags.TextFile
 	flags.Constraint
 	flags.Skip
+	flags.Heal
 
 	Ahead string `placeholder:"FILE" help:"File of grove hmm, with which --regex or --choice looks ahead: legal texts that the model is likely to write are preferred."`
-
-	Heal bool `var:"GROVE_HEAL" help:"Heal the end of the prompt, such as half a word or a blank: up to four of its last tokens are drawn anew, and the answer begins with their text."`
 
 	SkipLayers string `name:"skip-layers" placeholder:"OPTIONS" var:"GROVE_SKIP_LAYERS" help:"Let the answer's tokens skip layers, the more the later they come: to=N layers at last, and with commas from=N at first, first=N of the model's first ones, over=N tokens; or period=N: all but each Nth substitute those for which --skip-adapters has adapters (lossy)."`
 
@@ -106,7 +105,8 @@ func (c *runCommand) Run() (err error) {
 	if err != nil {
 		return err
 	}
-	r.Constraint, r.Heal, r.Prefix, r.SkipLayers = constraint, c.Heal, c.PrefixLM, c.SkipLayers
+	r.Constraint, r.Prefix, r.SkipLayers = constraint, c.PrefixLM, c.SkipLayers
+	c.Heal.Put(&r)
 	r.Prompt, r.Suffix, r.MaxTokens, r.Prediction, r.Session = prompt, c.Suffix, c.Limit(), c.Predict, c.Session
 	bar := terminal.Tokens("reading")
 	defer bar.End()

@@ -91,7 +91,9 @@ func (h *OpenModel) Prepare(ctx context.Context, r Spec) (*Job, error) {
 			}
 			seed := g.Stats().Seed
 			p.Seed = &seed // all answers to the prompt share it: the sample index sets them apart
-			p.PromptIDs = g.Prompt()
+			if !p.Heal && !p.HealExact {
+				p.PromptIDs = g.Prompt()
+			}
 			j.Answers = append(j.Answers, g)
 		}
 	}

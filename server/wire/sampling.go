@@ -127,6 +127,7 @@ func (f *Sampling) Request(m *grove.Model, d Defaults) (r grove.Request, err err
 	r.Priority = -f.Priority
 	r.Stop, r.IgnoreEnd, r.CacheSalt, r.PostSampling, r.Method = f.Stop, f.IgnoreEOS, f.CacheSalt, f.PostSampling, f.Method
 	r.Accept, r.Search, r.SkipLayers, r.Adapters, r.Diffusion = f.Accept, f.Search, f.SkipLayers, Adapters(f.Lora), f.Diffusion.setting()
+	r.Heal, r.HealExact = f.Heal == healTokens, f.Heal == healExact
 	return r, f.checkNames()
 }
 

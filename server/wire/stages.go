@@ -46,6 +46,8 @@ type Stages struct {
 
 	SearchProgress bool `json:"search_progress"` // of a stream: objects tell how far the search is
 
+	Heal heal `json:"heal"` // the end of a prompt: true, or "exact"
+
 	SkipLayers string `json:"skip_layers" bytes:"1024"` // by which places tokens skip layers
 
 	Diffusion *Diffusion `json:"diffusion"` // of a diffusion model
