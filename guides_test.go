@@ -30,6 +30,9 @@ var steering = []struct{ search, idle string }{
 	{"anchored,k=0.1", ""},
 	{"transferq,k=3,weight=4,length=3", "transferq,weight=0"},
 	{"arbitrage,step=line,threshold=0.8,guide=2", "arbitrage,step=line,threshold=0"},
+	{"ensemble", ""},
+	{"ensemble,beam=4", ""},
+	{"bytebeam,k=3", ""},
 	{"transferq,k=2,rollouts=2,length=2,transfer=indirect,guide=2,by=sum", ""},
 }
 

@@ -275,3 +275,35 @@ func TestHealExactMean(t *testing.T) {
 		t.Error("the exact distribution is not the best")
 	}
 }
+
+// BenchmarkHeal reports how often the greedy answer to a Go program that is cut at any byte goes on with its next six bytes, with each way to heal the cut.
+func BenchmarkHeal(b *testing.B) {
+	m, err := grove.Open(gopher.Name, grove.Options{Forget: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer m.Close()
+	right, cuts := [3]float64{}, 0.0
+	for b.Loop() {
+		for at := 20; at+6 <= len(code); at++ {
+			cuts++
+			for i, r := range []grove.Request{{}, {Heal: true}, {HealExact: true}} {
+				r.Prompt, r.MaxTokens = code[:at], 8
+				g, err := m.Generate(b.Context(), r)
+				if err != nil {
+					b.Fatal(err)
+				}
+				text, err := g.Text()
+				if err != nil {
+					b.Fatal(err)
+				}
+				if strings.HasPrefix(text, code[at:at+6]) {
+					right[i]++
+				}
+			}
+		}
+	}
+	for i, name := range []string{"plain", "heal", "exact"} {
+		b.ReportMetric(100*right[i]/cuts, name+"-%")
+	}
+}

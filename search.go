@@ -111,7 +111,7 @@ func (g *Generation) combine() error {
 // guided completes a problem with the guides.
 func (g *Generation) guided(p *search.Problem) *search.Problem {
 	for _, d := range g.model.resident.Guides {
-		p.Guides = append(p.Guides, search.Guide{Name: d.Name(), Engine: d.Engine, Tokenizer: d.Tokenizer, Same: d.Same})
+		p.Guides = append(p.Guides, search.Guide{Name: d.Name(), Engine: d.Engine, Tokenizer: d.Tokenizer, Same: d.Same, Words: d.Words})
 	}
 	p.Prompt, p.Combiner, p.Terms = g.prompt, g.combiner, g.req.terms()
 	p.Terms.Adapters = nil // they are the model's
@@ -131,7 +131,7 @@ func (g *Generation) problem(first *engine.Sequence) *search.Problem {
 	return g.guided(&search.Problem{
 		First: first, Index: g.req.SampleIndex, MaxTokens: g.req.MaxTokens, Slots: slots, Greedy: g.req.Sampling.Greedy(),
 		Ender: g.ender, Weighed: g.req.Constraint != nil && g.req.Constraint.Weights, Datastore: g.model.resident.Datastore,
-		Ends: g.ends, Text: g.textOf, Piece: g.model.tokenizer.AppendPiece, Scorer: g.req.Scorer, Seed: g.stats.Seed,
+		Ends: g.ends, Text: g.textOf, Piece: g.model.tokenizer.AppendPiece, Scorer: g.req.Scorer, Seed: g.stats.Seed, Words: g.model.resident.Words,
 		Encode: func(text string) ([]token.ID, error) { return g.model.Tokenize(text, false, true) }, Layers: g.model.engine.Model().Size().Layers, Watch: g.watch,
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"grove/bytewise"
 	"grove/engine"
 	"grove/text/tokenizer"
 )
@@ -15,6 +16,8 @@ type Guide struct {
 	Engine    *engine.Engine
 	Tokenizer *tokenizer.Tokenizer
 	Same      bool // its tokens are those of the request's model
+
+	Words func() (*bytewise.Vocabulary, error) // as [Problem.Words]
 }
 
 // Combining is a program that draws the tokens of the problem's first sequence by other logits than that sequence's own. The sequence drafts nothing, and

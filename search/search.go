@@ -10,6 +10,7 @@ import (
 	"sort"
 	"strings"
 
+	"grove/bytewise"
 	"grove/engine"
 	"grove/internal/near"
 	"grove/internal/options"
@@ -53,6 +54,8 @@ type Problem struct {
 	Watch *Watch
 	// Prompt is the tokens behind which First stands.
 	Prompt []token.ID
+	// Words returns the vocabulary of First's model as bytes, or an error where it has no such view.
+	Words func() (*bytewise.Vocabulary, error)
 	// Guides are the models that are open beside First's to steer it.
 	Guides []Guide
 	// Answer returns how a sequence of a guide draws as the request says: with the request's settings and stages of its own.

@@ -1,0 +1,142 @@
+package grove_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"grove"
+	"grove/bytewise"
+	"grove/gopher"
+)
+
+// meanOf is the mean of what several models expect behind a text, each by a view of its own.
+type meanOf struct {
+	views   []*grove.ByteView
+	weights []float64
+}
+
+// Next returns the mean.
+func (m meanOf) Next(ctx context.Context) (mean bytewise.Distribution, err error) {
+	for i, v := range m.views {
+		law, err := v.Next(ctx)
+		if err != nil {
+			return mean, err
+		}
+		for s, p := range law.P {
+			mean.P[s] += m.weights[i] * p
+		}
+	}
+	return mean, nil
+}
+
+// TestEnsemble draws from a model and a guide: first bytes come as often as the mean of what both expect alone says, and greedy answers are the likeliest bytes of the
+// mean, one after the other.
+func TestEnsemble(t *testing.T) {
+	m, mean := open(t, gopher.NanoName, grove.Options{Guides: []string{"gopher-draft"}, Forget: true}), meanOf{weights: []float64{.8, .2}}
+	r := grove.Request{Prompt: "package main\n\nfunc f() error {\n\treturn er", Search: "ensemble,weight=0.8", MaxTokens: 1, Sampling: grove.Sampling{Temperature: 1}}
+	for _, of := range []string{gopher.NanoName, "gopher-draft"} {
+		v, done := viewBehind(t, open(t, of, grove.Options{Forget: true}), grove.Request{Prompt: r.Prompt})
+		defer done()
+		mean.views = append(mean.views, v)
+	}
+	expect(t, m, r, mean)
+	r.Sampling, r.MaxTokens = grove.Sampling{}, 12
+	answer, stats := generate(t, m, r)
+	text := answer.text()
+	if stats.Figures["bytes"] < float64(len(text)) || stats.Figures["steps_a_byte"] <= 0 || stats.Figures["rows_a_byte"] < stats.Figures["steps_a_byte"] || len(text) == 0 {
+		t.Errorf("%d bytes with the figures %v", len(text), stats.Figures)
+	}
+	for i := range len(text) {
+		law, err := mean.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		best := 0
+		for s := range law.P {
+			if law.P[s] > law.P[best] {
+				best = s
+			}
+		}
+		if best != int(text[i]) {
+			t.Fatalf("byte %d of %q; the likeliest is 0x%02X", i, text, best)
+		}
+		for _, v := range mean.views {
+			if err := v.Push(text[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestEnsembleOfWords draws with a guide of another vocabulary: each token has the log-probability that the model gives to it alone, and the guide changes the answer.
+func TestEnsembleOfWords(t *testing.T) {
+	m := open(t, gopher.NanoName, grove.Options{Guides: []string{goldenModel}, Forget: true})
+	if i := m.Info(); len(i.Guides) != 1 || !strings.Contains(i.Guides[0], "another vocabulary") {
+		t.Fatalf("the guides are %q", i.Guides)
+	}
+	answers := map[string]bool{}
+	for _, weight := range []string{"1", "0.3"} {
+		r := grove.Request{Prompt: "package main\n\nfunc ma", Search: "ensemble,beam=5,weight=" + weight, MaxTokens: 8}
+		answer, stats := generate(t, m, r)
+		compareAlone(t, m, r, answer, stats.Attempts)
+		if again, _ := generate(t, m, r); again.text() != answer.text() || answer.text() == "" {
+			t.Errorf("weight %s: %q, and then %q", weight, answer.text(), again.text())
+		}
+		answers[answer.text()] = true
+	}
+	if len(answers) != 2 {
+		t.Errorf("the guide changes nothing: %v", answers)
+	}
+}
+
+// TestEnsembleOfOne: a model whose guide is itself draws as its own bytes do, a stop string and the bound of tokens end the answer, and a beam that keeps everything
+// draws by all sequences of tokens.
+func TestEnsembleOfOne(t *testing.T) {
+	m := open(t, gopher.NanoName, grove.Options{Guides: []string{gopher.NanoName}, Forget: true})
+	r := grove.Request{Prompt: "package main\n\nfunc f() error {\n\treturn er", Search: "ensemble", MaxTokens: 1, Sampling: grove.Sampling{Temperature: 1}}
+	v, done := viewBehind(t, m, grove.Request{Prompt: r.Prompt})
+	defer done()
+	expect(t, m, r, v)
+	wide := "bytebeam,k=64,threshold=0"
+	r.Search = wide
+	expect(t, m, r, v) // behind no byte all ways to write the text are one
+	r.Sampling = grove.Sampling{}
+	for _, search := range []string{"ensemble", "bytebeam"} {
+		r.Search, r.MaxTokens, r.Stop = search, 40, nil
+		long, stats := generate(t, m, r)
+		if n := len(long.Tokens); n > 40 || n < 3 || stats.Grade != grove.Lossy {
+			t.Fatalf("%s: %d tokens, grade %s", search, n, stats.Grade)
+		}
+		stop := long.text()[2:4]
+		r.Stop = []string{stop}
+		short, stats := generate(t, m, r)
+		if want, _, _ := strings.Cut(long.text(), stop); short.text() != want || stats.StopText != stop {
+			t.Errorf("%s: %q before %q is %q, stopped by %q", search, long.text(), stop, short.text(), stats.StopText)
+		}
+	}
+}
+
+// TestEnsembleRefused names what a search by bytes cannot do.
+func TestEnsembleRefused(t *testing.T) {
+	m := open(t, gopher.NanoName, grove.Options{Forget: true})
+	guided := open(t, gopher.NanoName, grove.Options{Guides: []string{goldenModel}, Forget: true})
+	for _, tt := range []struct {
+		m      *grove.Model
+		search string
+		r      grove.Request
+		want   string
+	}{
+		{m, "ensemble", grove.Request{}, "it needs a guide"},
+		{m, "ensemble,weight=2", grove.Request{}, "weight"},
+		{m, "bytebeam,k=0", grove.Request{}, "k is"},
+		{guided, "ensemble", grove.Request{Method: "sam"}, "leave the method to auto or off"},
+		{guided, "contrast", grove.Request{}, "or the search ensemble, which goes by bytes"},
+		{m, "bytebeam", grove.Request{Constraint: &grove.Constraint{Check: func([]byte) bool { return true }, Ends: func([]byte) bool { return false }, Weights: true}}, "weighs tokens"},
+	} {
+		tt.r.Prompt, tt.r.Search, tt.r.Sampling.Temperature = "a", tt.search, 1
+		if _, err := tt.m.Generate(t.Context(), tt.r); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v; want %q", tt.search, err, tt.want)
+		}
+	}
+}
