@@ -185,15 +185,22 @@ func (v *Vocabulary) begins(w window) bool {
 // behindSpace are texts of the classes that tokenizers tell apart behind white space.
 var behindSpace = []string{"1", ")", "z", "Ω", "\n", "\"x"}
 
-// probes returns texts that may change how the end of a text is cut: behind white space, an apostrophe and a letter, and a part of a character.
+// contractions are texts that some tokenizers keep together with an apostrophe before them.
+var contractions = []string{"s", "t", "m", "d", "ll", "re", "ve"}
+
+// probes returns texts that may change how the end of a text is cut: behind white space, an apostrophe, with or without a letter, and a part of a
+// character.
 func probes(text []byte) []string {
 	n := len(text)
 	if n == 0 {
 		return nil
 	}
-	if last := text[n-1]; white(last) {
+	switch last := text[n-1]; {
+	case white(last):
 		return behindSpace
-	} else if n > 1 && text[n-2] == '\'' && (last == 'l' || last == 'r' || last == 'v') {
+	case last == '\'':
+		return contractions
+	case n > 1 && text[n-2] == '\'' && (last == 'l' || last == 'r' || last == 'v'):
 		return []string{"l", "e"}
 	}
 	at := n - 1
