@@ -140,3 +140,40 @@ func TestEnsembleRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestEnsembleOfWordsMean draws greedily with a guide of another vocabulary: every byte is the likeliest of the mean of what both models expect alone.
+func TestEnsembleOfWordsMean(t *testing.T) {
+	m := open(t, gopher.NanoName, grove.Options{Guides: []string{goldenModel}, Forget: true})
+	mean := meanOf{weights: []float64{.3, .7}}
+	r := grove.Request{Prompt: "package main\n\nfunc ma", Search: "ensemble,weight=0.3", MaxTokens: 6}
+	for _, of := range []string{gopher.NanoName, goldenModel} {
+		v, done := viewBehind(t, open(t, of, grove.Options{Forget: true}), grove.Request{Prompt: r.Prompt})
+		defer done()
+		mean.views = append(mean.views, v)
+	}
+	answer, _ := generate(t, m, r)
+	text := answer.text()
+	if text == "" {
+		t.Fatal("the answer is empty")
+	}
+	for i := range len(text) {
+		expected, err := mean.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		best := 0
+		for s := range expected.P {
+			if expected.P[s] > expected.P[best] {
+				best = s
+			}
+		}
+		if best != int(text[i]) {
+			t.Errorf("byte %d of %q; likeliest 0x%02X %v against %v", i, text, best, expected.P[best], expected.P[text[i]])
+		}
+		for _, v := range mean.views {
+			if err := v.Push(text[i]); err != nil {
+				t.Fatal(i, err)
+			}
+		}
+	}
+}
