@@ -75,19 +75,20 @@ func CheckText(t *tokenizer.Tokenizer, c Constraint, text string) error {
 // constrain makes the stages of the request's constraint, and takes back the end of a prompt that is to be healed.
 func (g *Generation) constrain() error {
 	r := &g.req
+	heal := r.Heal && !r.HealExact // which takes its place
 	if r.HealExact {
 		if err := g.healExactly(); err != nil {
 			return err
 		}
 	}
-	if r.Constraint == nil && (!r.Heal || r.HealExact) {
+	if r.Constraint == nil && !heal {
 		return nil
 	}
 	cache, err := g.model.compiler()
 	if err != nil {
 		return err
 	}
-	if r.Heal && !r.HealExact {
+	if heal {
 		if r.PromptIDs != nil || r.Suffix != nil || g.model.model.Info().Source != nil {
 			return &OptionError{Err: errors.New("grove: Request.Heal: the prompt is tokens or a source, or has a suffix; only the end of a text is healed")}
 		}

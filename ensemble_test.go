@@ -30,6 +30,31 @@ func (m meanOf) Next(ctx context.Context) (mean bytewise.Distribution, err error
 	return mean, nil
 }
 
+// writes expects each byte of a text to be the likeliest of the mean behind those before it, and moves the views behind it.
+func (m meanOf) writes(t *testing.T, text string) {
+	t.Helper()
+	for i := range len(text) {
+		law, err := m.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		best := 0
+		for s := range law.P {
+			if law.P[s] > law.P[best] {
+				best = s
+			}
+		}
+		if best != int(text[i]) {
+			t.Fatalf("byte %d of %q; likeliest 0x%02X %v against %v", i, text, best, law.P[best], law.P[text[i]])
+		}
+		for _, v := range m.views {
+			if err := v.Push(text[i]); err != nil {
+				t.Fatal(i, err)
+			}
+		}
+	}
+}
+
 // TestEnsemble draws from a model and a guide: first bytes come as often as the mean of what both expect alone says, and greedy answers are the likeliest bytes of the
 // mean, one after the other.
 func TestEnsemble(t *testing.T) {
@@ -47,26 +72,7 @@ func TestEnsemble(t *testing.T) {
 	if stats.Figures["bytes"] < float64(len(text)) || stats.Figures["steps_a_byte"] <= 0 || stats.Figures["rows_a_byte"] < stats.Figures["steps_a_byte"] || len(text) == 0 {
 		t.Errorf("%d bytes with the figures %v", len(text), stats.Figures)
 	}
-	for i := range len(text) {
-		law, err := mean.Next(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		best := 0
-		for s := range law.P {
-			if law.P[s] > law.P[best] {
-				best = s
-			}
-		}
-		if best != int(text[i]) {
-			t.Fatalf("byte %d of %q; the likeliest is 0x%02X", i, text, best)
-		}
-		for _, v := range mean.views {
-			if err := v.Push(text[i]); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	mean.writes(t, text)
 }
 
 // TestEnsembleOfWords draws with a guide of another vocabulary: each token has the log-probability that the model gives to it alone, and the guide changes the answer.
@@ -156,24 +162,5 @@ func TestEnsembleOfWordsMean(t *testing.T) {
 	if text == "" {
 		t.Fatal("the answer is empty")
 	}
-	for i := range len(text) {
-		expected, err := mean.Next(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		best := 0
-		for s := range expected.P {
-			if expected.P[s] > expected.P[best] {
-				best = s
-			}
-		}
-		if best != int(text[i]) {
-			t.Errorf("byte %d of %q; likeliest 0x%02X %v against %v", i, text, best, expected.P[best], expected.P[text[i]])
-		}
-		for _, v := range mean.views {
-			if err := v.Push(text[i]); err != nil {
-				t.Fatal(i, err)
-			}
-		}
-	}
+	mean.writes(t, text)
 }

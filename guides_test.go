@@ -85,22 +85,7 @@ func TestSteered(t *testing.T) {
 				}
 			}
 			for range 2 {
-				all.Go(func() {
-					g, err := crowd.Generate(t.Context(), r)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					var last grove.SearchProgress
-					g.WatchSearch(func(p grove.SearchProgress) { last = p })
-					got, err := answerOf(g)
-					if last.Tokens < len(got.Tokens) || last.Samples < 1 {
-						t.Errorf("%s, seed %d: an answer of %d tokens, and %+v is told", s.search, seed, len(got.Tokens), last)
-					}
-					if d := cmp.Diff(want, got, sameBits) + cmp.Diff(stats.Attempts, g.Stats().Attempts) + cmp.Diff(stats.Figures, g.Stats().Figures); d != "" || err != nil {
-						t.Errorf("%s, seed %d: %v (-want +got):\n%s", s.search, seed, err, d)
-					}
-				})
+				all.Go(func() { compareSearch(t, crowd, r, want, stats) })
 			}
 		}
 		if differ == 0 {

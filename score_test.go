@@ -60,15 +60,8 @@ func TestScore(t *testing.T) {
 // greedy returns the text of n tokens that greedy decoding writes.
 func greedy(t *testing.T, m *grove.Model, prompt string, n int) string {
 	t.Helper()
-	g, err := m.Generate(t.Context(), grove.Request{Prompt: prompt, MaxTokens: n})
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := g.Text()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
+	a, _ := generate(t, m, grove.Request{Prompt: prompt, MaxTokens: n})
+	return a.text()
 }
 
 // TestScoreUnconditional subtracts the scores behind a prompt without a question, and behind none without white space.

@@ -104,20 +104,7 @@ func TestBranches(t *testing.T) {
 				all.Go(func() {
 					three <- struct{}{}
 					defer func() { <-three }()
-					g, err := crowd.Generate(t.Context(), r)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					var last grove.SearchProgress
-					g.WatchSearch(func(p grove.SearchProgress) { last = p })
-					got, err := answerOf(g)
-					if last.Tokens < len(got.Tokens) || last.Samples < 1 {
-						t.Errorf("%s, seed %d: an answer of %d tokens, and %+v is told", b.search, seed, len(got.Tokens), last)
-					}
-					if d := cmp.Diff(want, got, sameBits) + cmp.Diff(stats.Attempts, g.Stats().Attempts) + cmp.Diff(stats.Figures, g.Stats().Figures); d != "" || err != nil {
-						t.Errorf("%s, seed %d: %v (-want +got):\n%s", b.search, seed, err, d)
-					}
+					compareSearch(t, crowd, r, want, stats)
 				})
 			}
 		}
@@ -130,6 +117,24 @@ func TestBranches(t *testing.T) {
 		if l := m.Load(); l.Open != 0 || l.Admitted != 0 || l.Pages.Used != 0 {
 			t.Errorf("behind the searches there are %+v", l)
 		}
+	}
+}
+
+// compareSearch expects a model to answer a search's request as it was answered, with what the search tells of its progress.
+func compareSearch(t *testing.T, m *grove.Model, r grove.Request, want answer, stats grove.Stats) {
+	g, err := m.Generate(t.Context(), r)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	var last grove.SearchProgress
+	g.WatchSearch(func(p grove.SearchProgress) { last = p })
+	got, err := answerOf(g)
+	if last.Tokens < len(got.Tokens) || last.Samples < 1 {
+		t.Errorf("%s, seed %d: an answer of %d tokens, and %+v is told", r.Search, *r.Seed, len(got.Tokens), last)
+	}
+	if d := cmp.Diff(want, got, sameBits) + cmp.Diff(stats.Attempts, g.Stats().Attempts) + cmp.Diff(stats.Figures, g.Stats().Figures); d != "" || err != nil {
+		t.Errorf("%s, seed %d: %v (-want +got):\n%s", r.Search, *r.Seed, err, d)
 	}
 }
 

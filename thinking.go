@@ -55,7 +55,7 @@ func (g *Generation) bound() error {
 	}
 	g.thinking, g.thoughts = t, t.Count(g.prompt)
 	if err == nil && o.Least > 0 {
-		x := &thoughts.Extension{Least: o.Least, Most: o.Extensions, Budget: t.Budget, End: t.End[0], Ends: g.ends, Thoughts: t.Count(g.prompt)}
+		x := &thoughts.Extension{Least: o.Least, Most: o.Extensions, Budget: t.Budget, End: t.End[0], Ends: g.ends, Thoughts: g.thoughts}
 		x.Wait, err = thoughts.Encode(cmp.Or(o.Wait, thoughts.DefaultWait), g.model.plainly, x.End)
 		g.extends = x
 	}

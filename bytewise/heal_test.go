@@ -100,7 +100,7 @@ func TestHealShares(t *testing.T) {
 				for i := range prompt {
 					prompt[i] = ref.alpha[rng.IntN(len(ref.alpha))]
 				}
-				ids, err := v.Encode(prompt)
+				ids, err := v.encode(nil, prompt)
 				if err != nil || len(ids) == 0 {
 					continue
 				}

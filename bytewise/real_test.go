@@ -65,14 +65,14 @@ func TestFollows(t *testing.T) {
 				for range 40 {
 					from := rng.IntN(len(sample))
 					whole := window{text: []byte(sample[from:min(len(sample), from+1+rng.IntN(120))])}
-					if whole.ids, err = v.Encode(whole.text); err != nil || v.Text(whole.ids) != string(whole.text) {
+					if whole.ids, err = v.encode(nil, whole.text); err != nil || v.Text(whole.ids) != string(whole.text) {
 						continue
 					}
 					w := v.New(nil, whole.ids)
 					for range 60 {
 						id := ordinary[rng.IntN(len(ordinary))]
 						if rng.IntN(2) == 0 { // one that text is likelier to have there
-							if ids, err := v.Encode([]byte(sample[rng.IntN(len(sample)):])); err == nil {
+							if ids, err := v.encode(nil, []byte(sample[rng.IntN(len(sample)):])); err == nil {
 								id = ids[0]
 							}
 						}
@@ -127,7 +127,7 @@ func TestSums(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			ids, err := v.Encode(sample)
+			ids, err := v.encode(nil, sample)
 			log, err2 := w.LogProb(t.Context())
 			if err := errors.Join(err, err2); err != nil {
 				t.Fatal(err)

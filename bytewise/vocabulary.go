@@ -91,9 +91,7 @@ func (v *Vocabulary) spells(tokens []vocab.Token) error {
 	return nil
 }
 
-// Encode returns the tokens of a text that goes on with another, as the tokenizer writes it.
-func (v *Vocabulary) Encode(text []byte) ([]token.ID, error) { return v.encode(nil, text) }
-
+// encode appends the tokens of a text that goes on with another, as the tokenizer writes it.
 func (v *Vocabulary) encode(dst []token.ID, text []byte) ([]token.ID, error) {
 	return v.text.Encode(dst, string(text), tokenizer.Options{Inside: true, Plain: true})
 }

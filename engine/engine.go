@@ -2,7 +2,7 @@
 // and commit. Each step is one forward pass over a forest; plain decoding is a forest of single rows.
 //
 // All work that runs rows is a job: a prompt (prefill.go), a round of drafts (round.go), rows for a drafter
-// (grow.go), rows that are tried (tried.go), a text's states or logits (package texts), a canvas (board.go), a probe (package timing). Callers queue (package
+// (grow.go), rows that are tried (tried.go), a text's states or logits (package texts), a canvas (package diffuse/board), a probe (package timing). Callers queue (package
 // queue); one of them leads and makes a step of what all want (package step).
 package engine
 

@@ -116,12 +116,8 @@ func (s *Sequence) Close() (err error) {
 // Len returns the number of tokens of the text.
 func (s *Sequence) Len() int { return len(s.text) }
 
-// Admitted returns when the sequence first had a slot; the zero time: it has had none.
-func (s *Sequence) Admitted() time.Time {
-	s.e.steps.Lock()
-	defer s.e.steps.Unlock()
-	return s.trunk.Admitted
-}
+// Admitted returns when the sequence first had a slot; the zero time: it has had none. It waits for no step.
+func (s *Sequence) Admitted() time.Time { return s.trunk.Admitted }
 
 // Reused returns how many of the first prompt's tokens were found in the cache.
 func (s *Sequence) Reused() int {

@@ -24,8 +24,8 @@ type Bytes struct {
 	noise *rand.Rand
 	heat  float64 // the temperature; 0: the likeliest symbol
 	text  []byte
-	ids   []token.ID // of the text, when it was encoded last
-	first int        // bytes of the text then
+	ids   int // tokens of the text, when it was encoded last
+	first int // bytes of the text then
 }
 
 // encodeEvery is how many bytes come between two encodings of the text, by which stop strings and the bound of tokens are found: an answer may be computed that
@@ -53,8 +53,11 @@ func (b *Bytes) Draw(ctx context.Context, p *Problem) (*Result, error) {
 	if a := p.Answer(); !p.Greedy {
 		b.heat = float64(a.Sampling.Temperature)
 	}
-	p.Watch.Running(1)
-	ended, err := b.write(ctx)
+	ss, err := Fork(ctx, p, 0, 1)
+	ended := false
+	if err == nil {
+		ended, err = b.write(ctx)
+	}
 	var cost tree.Cost
 	for _, v := range b.Views {
 		c := v.Cost()
@@ -64,11 +67,10 @@ func (b *Bytes) Draw(ctx context.Context, p *Problem) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	one, err := b.spell(ctx, ended)
-	if err != nil {
+	if err := b.spell(ctx, ss, ended); err != nil {
 		return nil, err
 	}
-	n := float64(max(1, len(b.text)))
+	one, n := &ss.All[0], float64(max(1, len(b.text)))
 	return &Result{Tokens: one.Drawn, Index: p.Index, Attempts: []Attempt{one.Attempt()}, Figures: map[string]float64{
 		"bytes": float64(len(b.text)), "steps_a_byte": float64(cost.Forwards) / n, "rows_a_byte": float64(cost.Rows) / n,
 	}}, nil
@@ -99,23 +101,30 @@ func (b *Bytes) write(ctx context.Context) (ended bool, err error) {
 
 // over reports whether the answer is as long as it may be, or has a stop string.
 func (b *Bytes) over() (bool, error) {
-	ids, err := b.p.Encode(string(b.text))
+	ids, n, err := b.tokens()
 	if err != nil {
 		return false, err
 	}
-	b.p.Watch.Drew(max(0, len(ids)-len(b.ids)))
-	b.ids, b.first = ids, len(b.text)
-	if b.p.MaxTokens > 0 && len(ids) > b.p.MaxTokens {
-		return true, nil
+	b.p.Watch.Drew(max(0, len(ids)-b.ids))
+	b.ids, b.first = len(ids), len(b.text)
+	return n < len(ids), nil // what follows may change the last one
+}
+
+// tokens returns those in which the tokenizer writes the text, and how many of them are the answer: up to the bound, or the one that ends it.
+func (b *Bytes) tokens() (ids []token.ID, n int, err error) {
+	if ids, err = b.p.Encode(string(b.text)); err != nil {
+		return nil, 0, err
 	}
-	ends := b.p.Ender()
-	for _, id := range ids[:max(0, len(ids)-1)] { // what follows may change the last one
+	most, ends := len(ids), b.p.Ender()
+	if b.p.MaxTokens > 0 {
+		most = min(most, b.p.MaxTokens)
+	}
+	for ended := false; n < most && !ended; n++ {
 		var d engine.SampledToken
-		if d.ID = id; ends(d) {
-			return true, nil
-		}
+		d.ID = ids[n]
+		ended = ends(d)
 	}
-	return false, nil
+	return ids, n, nil
 }
 
 // next draws a symbol, and tells it to all views.
@@ -217,48 +226,34 @@ func (b *Bytes) pick(p *[bytewise.End + 1]float64, u float64) int {
 	return last
 }
 
-// spell appends the tokens of the text to the first sequence, and the one that ends it where that was drawn: the likeliest that does.
-func (b *Bytes) spell(ctx context.Context, ended bool) (*Sample, error) {
-	p := b.p
-	ids, err := p.Encode(string(b.text))
+// spell gives the sample the tokens of the text, and the one that ends it where that was drawn: the likeliest that does.
+func (b *Bytes) spell(ctx context.Context, ss *Samples, ended bool) error {
+	ids, n, err := b.tokens()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	one := &Sample{Seq: p.First, Index: p.Index, ends: p.Ender()}
-	if p.MaxTokens > 0 {
-		ids = ids[:min(len(ids), p.MaxTokens)]
+	one := &ss.All[0]
+	if err = ss.FollowAll(ctx, 0, ids[:n]); err != nil || !ended || !one.GoesOn() {
+		return err
 	}
-	drawn, err := p.First.FollowAll(ctx, ids)
-	if err != nil && !errors.Is(err, engine.ErrContext) {
-		return nil, err
-	}
-	for _, d := range drawn {
-		if one.take(d, p.MaxTokens); one.Ended {
-			return one, nil
-		}
-	}
-	if !ended || one.Full || err != nil {
-		one.Full = true
-		return one, nil
-	}
-	row, err := p.First.Probs(ctx, nil)
+	row, err := one.Seq.Probs(ctx, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	end := token.None
 	for id := range row {
-		if p.Ends(token.ID(id)) && (end == token.None || row[id] > row[end]) {
+		if b.p.Ends(token.ID(id)) && (end == token.None || row[id] > row[end]) {
 			end = token.ID(id)
 		}
 	}
 	if end == token.None {
-		return one, nil
+		return nil
 	}
-	d, err := p.First.Describe(ctx, end)
+	d, err := one.Seq.Describe(ctx, end)
 	if err == nil {
-		one.take(d, p.MaxTokens)
+		one.take(d, ss.MaxTokens)
 	}
-	return one, err
+	return err
 }
 
 // OpenText opens a sequence of a guide behind the text of a problem's prompt, in the guide's own tokens, for the caller to close. Errors besides those of [Guide.Open]: a prompt with control

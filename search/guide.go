@@ -69,20 +69,12 @@ func (g *Guide) Open(ctx context.Context, p *Problem, a engine.Answer) (*engine.
 
 // DrawOne draws a problem's answer with the function that draws its next token, as plain decoding does.
 func (p *Problem) DrawOne(ctx context.Context, next func(context.Context) (engine.SampledToken, error)) (*Result, error) {
-	p.Watch.Running(1)
-	one := Sample{Seq: p.First, Index: p.Index, ends: p.Ender()}
-	for !one.Ended && !one.Full {
-		d, err := next(ctx)
-		if errors.Is(err, engine.ErrContext) {
-			one.Full = true
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		one.take(d, p.MaxTokens)
-		p.Watch.Drew(1)
+	ss, err := Fork(ctx, p, 0, 1)
+	if err != nil {
+		return nil, err
 	}
-	a := one.Attempt()
-	return &Result{Tokens: one.Drawn, Index: p.Index, Attempts: []Attempt{a}}, nil
+	return ss.First(nil, func() error {
+		d, err := next(ctx)
+		return ss.give(&ss.All[0], d, err)
+	})
 }

@@ -305,14 +305,19 @@ func (ss *Samples) Aside(some []bool, do func() error) error {
 
 // Vary gives the samples of which some is true sample indices by which no token was drawn, and returns all samples as they are, for Restore.
 func (ss *Samples) Vary(some []bool) (kept []Sample) {
-	const above = 1 << 30 // the indices of answers are below it
 	for i := range ss.All {
 		if kept = append(kept, ss.All[i]); some[i] {
 			ss.varied++
-			ss.All[i].Seq.SetSampleIndex(above | (ss.All[0].Index<<16+ss.varied)&(above-1))
+			ss.All[i].Seq.SetSampleIndex(SpareIndex(ss.All[0].Index, ss.varied))
 		}
 	}
 	return kept
+}
+
+// SpareIndex returns sample index n of those that an answer has for draws that are not its own. No answer's own index is among them.
+func SpareIndex(answer, n int) int {
+	const above = 1 << 30 // the indices of answers are below it
+	return above | (answer<<16+n)&(above-1)
 }
 
 // Restore gives the samples of which some is true the tokens and the sample indices back that they had.

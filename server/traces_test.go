@@ -69,31 +69,11 @@ func traced(t *testing.T, parent string, paths ...string) (*kept, string) {
 	o.ChatTemplate = "chatml"
 	s := serveModels(t, server.Config{Traces: tracer}, source(modelName, gopher.Model(), o))
 	for i := 0; i < len(paths); i += 2 {
-		r, err := http.NewRequest(http.MethodPost, s.url+paths[i], strings.NewReader(paths[i+1]))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Traceparent", parent)
-		a, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, _ = io.Copy(io.Discard, a.Body)
-		a.Body.Close()
+		s.do(t, http.MethodPost, paths[i], paths[i+1], "Traceparent", parent)
 	}
-	r, _ := http.NewRequest(http.MethodGet, s.url+"/metrics", nil)
-	r.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
-	a, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Body.Close()
-	text, err := io.ReadAll(a.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, text, _ := s.do(t, http.MethodGet, "/metrics", "", "Accept", "application/openmetrics-text; version=1.0.0")
 	tracer.Close()
-	return k, string(text)
+	return k, text
 }
 
 const traceID = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -214,12 +194,7 @@ func TestTracesExported(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := serve(t, server.Config{Traces: tracer})
-	a, err := http.Post(s.url+"/v1/completions", "application/json", strings.NewReader(`{"prompt":"package","max_tokens":2}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _ = io.Copy(io.Discard, a.Body)
-	a.Body.Close()
+	s.do(t, http.MethodPost, "/v1/completions", `{"prompt":"package","max_tokens":2}`)
 	tracer.Close()
 	for _, want := range []string{"POST /v1/completions", "text_completion " + modelName, "prompt", "rounds"} {
 		if !slices.Contains(names, want) {
@@ -250,17 +225,9 @@ func TestDashboard(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := serve(t, server.Config{Metrics: []serving.MetricNames{serving.MetricsGrove}})
-	a, err := http.Get(s.url + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Body.Close()
-	text, err := io.ReadAll(a.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, text, _ := s.do(t, http.MethodGet, "/metrics", "")
 	known := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^(grove_\w+)`).FindAllString(string(text), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^(grove_\w+)`).FindAllString(text, -1) {
 		known[m] = true
 	}
 	shown := map[string]bool{}

@@ -3,10 +3,10 @@ package tree
 
 import (
 	"context"
-	"math"
 	"slices"
 
 	"grove/engine"
+	"grove/internal/stat"
 	"grove/text/token"
 )
 
@@ -40,7 +40,7 @@ func (r *Rows) Probs(ctx context.Context, paths [][]token.ID) ([][]float64, erro
 		if err != nil {
 			return nil, err
 		}
-		all[i] = softmax(logits)
+		all[i] = stat.Softmax(logits)
 	}
 	return all, nil
 }
@@ -70,20 +70,3 @@ func (r *Rows) move(path []token.ID) error {
 
 // End gives the sequence the text that it had when the rows were made.
 func (r *Rows) End() error { return r.s.Truncate(r.base) }
-
-// softmax returns the probabilities of logits.
-func softmax(logits []float32) []float64 {
-	most, sum := math.Inf(-1), 0.0
-	for _, l := range logits {
-		most = max(most, float64(l))
-	}
-	p := make([]float64, len(logits))
-	for i, l := range logits {
-		p[i] = math.Exp(float64(l) - most)
-		sum += p[i]
-	}
-	for i := range p {
-		p[i] /= sum
-	}
-	return p
-}

@@ -73,7 +73,7 @@ type Trunk struct {
 	Begun     bool    // it decodes: its prompt is computed
 	Rows      int     // that it has of the step
 
-	Admitted time.Time // it first had a slot
+	Admitted time.Time // it first had a slot; set once, before its first job is done, so that its caller reads it without the lock
 
 	maker   *Maker
 	caller  queue.Caller

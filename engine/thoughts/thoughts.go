@@ -64,7 +64,7 @@ type Extension struct {
 	Wait        []token.ID // what replaces an end
 	End         token.ID   // that begins the marker of the end
 	Ends        func(id token.ID) bool
-	Thoughts    *sample.Thoughts // behind the text so far
+	Thoughts    *sample.Thoughts // behind the text so far; the caller adds each token that Next returns
 
 	Count   int        // ends that were replaced
 	pending []token.ID // of Wait
@@ -78,7 +78,6 @@ func (x *Extension) Next(ctx context.Context, s *engine.Sequence) (d engine.Samp
 			return d, err
 		}
 		if !x.early(d.ID) {
-			x.Thoughts.Add(d.ID)
 			return d, nil
 		}
 		if err := s.Truncate(s.Len() - 1); err != nil {
@@ -92,7 +91,6 @@ func (x *Extension) Next(ctx context.Context, s *engine.Sequence) (d engine.Samp
 		return d, err
 	}
 	x.pending = x.pending[1:]
-	x.Thoughts.Add(id)
 	return d, s.Follow(id)
 }
 

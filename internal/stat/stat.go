@@ -99,6 +99,19 @@ func LogSumExp(row []float32) float64 {
 	return top + math.Log(sum)
 }
 
+// Softmax returns the probabilities of logits.
+func Softmax(logits []float32) []float64 {
+	p, top, sum := make([]float64, len(logits)), float64(slices.Max(logits)), 0.0
+	for i, l := range logits {
+		p[i] = math.Exp(float64(l) - top)
+		sum += p[i]
+	}
+	for i := range p {
+		p[i] /= sum
+	}
+	return p
+}
+
 // Logistic returns the slope and the value at 0 of the logistic function of a number that is likeliest to give false for the numbers of the first set and true for those of the second:
 // Newton's steps on a weakly bounded likelihood.
 func Logistic(wrong, right []float64) (slope, at0 float64) {

@@ -72,14 +72,10 @@ func (a arbitrage) Run(ctx context.Context, p *search.Problem) (r *search.Result
 	if a.Rates() {
 		w.scores = search.NewScores(p)
 	}
-	one := &w.model.All[0]
-	for !one.Ended && !one.Full {
-		if err := w.step(ctx); err != nil {
-			return nil, err
-		}
+	if r, err = w.model.First(w.figures, func() error { return w.step(ctx) }); err == nil {
+		r.Figures["draft_share"] = r.Figures["kept_tokens"] / float64(max(1, len(r.Tokens)))
 	}
-	w.figures["draft_share"] = w.figures["kept_tokens"] / float64(max(1, len(one.Drawn)))
-	return &search.Result{Tokens: one.Drawn, Index: p.Index, Attempts: []search.Attempt{one.Attempt()}, Figures: w.figures}, nil
+	return r, err
 }
 
 // walk is an answer on its way, by both models.

@@ -152,22 +152,13 @@ func largest(row []float32) (best int) {
 
 // farthest returns the first of the rows of logits whose distribution has the largest divergence from that of last, and false where all are that of last.
 func farthest(last []float32, rows [][]float32) (best int, differs bool) {
-	most, p := 0.0, probs(last)
+	most, p := 0.0, stat.Softmax(last)
 	for i, row := range rows {
-		if d := divergence(p, probs(row)); d > most {
+		if d := divergence(p, stat.Softmax(row)); d > most {
 			best, most = i, d
 		}
 	}
 	return best, most > 0
-}
-
-// probs returns the distribution of logits.
-func probs(logits []float32) []float64 {
-	sum, p := stat.LogSumExp(logits), make([]float64, len(logits))
-	for i, l := range logits {
-		p[i] = math.Exp(float64(l) - sum)
-	}
-	return p
 }
 
 // divergence returns that of Jensen and Shannon, in nats: from 0, of equal distributions, to ln 2.

@@ -70,9 +70,8 @@ func tail(s *search.Sample) float64 {
 
 // branch makes n samples behind a sequence, with the function that draws those of a turn, of which the function is told how many came before. The sequence is as before afterwards.
 func (w *walk) branch(ctx context.Context, s *engine.Sequence, n int, draw func(turn *search.Samples, before int) error) ([]search.Sample, error) {
-	const above = 1 << 30 // the indices of answers are below it
 	text, of := s.Len(), *w.p
-	of.First, of.Index, of.MaxTokens = s, above|(w.p.Index<<16+w.taken)&(above-1), w.length+1
+	of.First, of.Index, of.MaxTokens = s, search.SpareIndex(w.p.Index, w.taken), w.length+1
 	if left := w.p.MaxTokens - len(w.drawn); w.p.MaxTokens > 0 {
 		of.MaxTokens = min(of.MaxTokens, left)
 	}

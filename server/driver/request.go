@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"cmp"
 	"errors"
 	"math/rand/v2"
 	"net/http"
@@ -54,7 +53,11 @@ func (s *Server) Answer(w http.ResponseWriter, r *http.Request, route Route, adm
 	var err error
 	defer func() {
 		x.log(start, err)
-		traced(x.sent, codeOf(err))
+		fault := ""
+		if err != nil {
+			fault = wire.ErrorOf(err).Label()
+		}
+		traced(x.sent, fault)
 	}()
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // streams set their own
 	if err = admits(x); err == nil {
@@ -66,15 +69,6 @@ func (s *Server) Answer(w http.ResponseWriter, r *http.Request, route Route, adm
 	if err != nil && x.sent == 0 { // else the client has the error
 		x.refuse(wire.ErrorOf(err))
 	}
-}
-
-// codeOf returns the code of a request's error, "" for none.
-func codeOf(err error) string {
-	if err == nil {
-		return ""
-	}
-	e := wire.ErrorOf(err)
-	return cmp.Or(e.Code, e.Type)
 }
 
 // log writes the line of a request that is answered: who sent it, and why it failed.

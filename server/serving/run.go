@@ -324,8 +324,7 @@ func (j *Job) traced(g *grove.Generation, start time.Time, err error) traces.Ans
 		Operation: cmp.Or(j.spec.Operation, traces.Completion), Model: j.model.Name, ID: j.spec.RequestID, Request: g.Request(), Stats: g.Stats(), Start: start,
 	}
 	if a.Reason = Reason(a.Stats.Finish); err != nil {
-		e := wire.ErrorOf(err)
-		a.Fault = cmp.Or(e.Code, e.Type)
+		a.Fault = wire.ErrorOf(err).Label()
 	}
 	return a
 }

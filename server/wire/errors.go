@@ -3,6 +3,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,6 +54,9 @@ func Plain(err error) string {
 
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
+
+// Label returns the code, or the type where there is none: for traces.
+func (e *Error) Label() string { return cmp.Or(e.Code, e.Type) }
 
 // Named returns the message, which begins with the field to blame: for APIs whose errors have no place for it.
 func (e *Error) Named() string {

@@ -2,11 +2,8 @@ package benchmarks
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"grove"
@@ -19,7 +16,7 @@ import (
 // Plan predicts what decoding costs on machines.
 type Plan struct {
 	Shape   string        `required:"" placeholder:"NAME" help:"Size of the model: 0.5b, 1b, 7b, 8b, 70b, 405b, 30b-a3b, 120b-a5b, 235b-a22b, deepseek-v3 or step-3."`
-	Type    string        `placeholder:"TYPE" default:"Q4_K" help:"Type of the weights. Default: ${default}."`
+	Type    weightType    `placeholder:"TYPE" default:"Q4_K" help:"Type of the weights. Default: ${default}."`
 	Machine []string      `required:"" sep:"none" placeholder:"FILE" help:"A machine, as grove bench speed --json writes it; may be given several times. Fields that it may have besides: count, memory, network, latency."`
 	Tokens  flags.Count   `name:"text-tokens" placeholder:"N" default:"2048" help:"Tokens of a text. Default: ${default}."`
 	Texts   flags.Count   `placeholder:"N" help:"Texts at a time. Without it, as many as give the most tokens a second."`
@@ -43,7 +40,7 @@ func (c *Plan) Run() error {
 		}
 		machines = append(machines, m)
 	}
-	r := &capacity.Report{Work: w, Type: strings.ToUpper(c.Type), Cache: string(c.Cache.Type), Machine: machines[0]}
+	r := &capacity.Report{Work: w, Type: tensor.Type(c.Type).String(), Cache: string(c.Cache.Type), Machine: machines[0]}
 	if c.Known != "" {
 		if r.Cost, err = readCost(c.Known); err != nil {
 			return err
@@ -60,14 +57,14 @@ func (c *Plan) work() (w capacity.Work, err error) {
 	if w.Shape, err = capacity.Named(c.Shape); err != nil {
 		return w, err
 	}
-	if w.WeightBytes, err = bytesOf(c.Type); err != nil {
+	if w.WeightBytes, err = bytesOf(tensor.Type(c.Type)); err != nil {
 		return w, err
 	}
 	kind, err := grove.ParseCacheType(string(c.Cache.Type))
 	if err != nil {
 		return w, err
 	}
-	if w.CacheBytes, err = bytesOf(kind.String()); err != nil {
+	if w.CacheBytes, err = bytesOf(kind); err != nil {
 		return w, err
 	}
 	if c.Target < 0 {
@@ -78,15 +75,10 @@ func (c *Plan) work() (w capacity.Work, err error) {
 }
 
 // bytesOf returns the bytes of a weight of a type.
-func bytesOf(name string) (float64, error) {
-	all := tensor.Types()
-	i := slices.IndexFunc(all, func(t tensor.Type) bool { return strings.EqualFold(t.String(), name) })
-	if i < 0 {
-		return 0, fmt.Errorf("grove: --type: there is no type %.40q; grove quantize --help lists types", name)
-	}
-	elems, bytes, ok := all[i].Block()
+func bytesOf(t tensor.Type) (float64, error) {
+	elems, bytes, ok := t.Block()
 	if !ok {
-		return 0, errors.New("grove: --type: " + name + " has no size")
+		return 0, fmt.Errorf("grove: --type: %v has no size", t)
 	}
 	return float64(bytes) / float64(elems), nil
 }
