@@ -22,6 +22,8 @@ type Options struct {
 	Out    string // the answers, in the order in which they come; beside it lie OUT.state and OUT.lock
 	Errors string // lines without an answer; "": beside Out, NAME.errors.jsonl
 	Flight int    // requests under way at a time, from 1 to 4096
+	URL    string // that all lines must have; "": any
+	Most   int64  // bytes of answers and errors together, which requests under way may pass; 0: any number
 
 	// Progress, where it is not nil, is told how many lines are done, of all. One goroutine at a time calls it. It must not wait.
 	Progress func(done, all int)
@@ -50,7 +52,10 @@ func (r *Report) Codes() []string {
 	})
 }
 
-// Batch is an open batch, with a lock on its output. It is for one goroutine.
+// ErrFull reports that answers and errors have more bytes than the options allow.
+var ErrFull = errors.New("batch: answers and errors have as many bytes as they may have")
+
+// Batch is an open batch, with a lock on its output. It is for one goroutine, but for [Batch.Report].
 type Batch struct {
 	o      Options
 	in     *input
@@ -159,8 +164,17 @@ func (b *Batch) count(i int, r *record) {
 // Left returns how many lines are not done.
 func (b *Batch) Left() int { return len(b.done) - b.n }
 
-// Report returns what became of the lines so far.
-func (b *Batch) Report() Report { return b.report }
+// Report returns what became of the lines so far. It is safe for concurrent use.
+func (b *Batch) Report() Report {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.report
+	r.Failures = maps.Clone(r.Failures)
+	return r
+}
+
+// Paths returns the files of the answers and of the errors.
+func (b *Batch) Paths() (answers, faults string) { return b.o.Out, b.o.Errors }
 
 // Close closes the files and gives the lock back.
 func (b *Batch) Close() error {
@@ -180,7 +194,11 @@ func (b *Batch) Run(ctx context.Context, h http.Handler, model string) error {
 		return err
 	}
 	began := time.Now()
-	defer func() { b.report.Seconds = time.Since(began).Seconds() }()
+	defer func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.report.Seconds = time.Since(began).Seconds()
+	}()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	queue := make(chan *request)
@@ -216,6 +234,9 @@ func (b *Batch) one(ctx context.Context, h http.Handler, q *request) error {
 
 // write writes the record of a line.
 func (b *Batch) write(i int, r *record) error {
+	if b.o.Most > 0 && b.out.size()+b.errs.size() >= b.o.Most {
+		return ErrFull
+	}
 	to := b.out
 	if _, failed := r.fails(); failed {
 		to, r.Line = b.errs, b.in.lines[i].number
@@ -277,23 +298,40 @@ func (b *Batch) feed(ctx context.Context, queue chan<- *request) error {
 
 // request reads the request of a line; nil: it is none, which is written.
 func (b *Batch) request(i int) (*request, error) {
+	q, bad, err := b.check(i)
+	if bad == nil || err != nil {
+		return q, err
+	}
+	return nil, b.write(i, b.failure(q, bad))
+}
+
+// check reads the request of a line, or the fault of one that is none.
+func (b *Batch) check(i int) (*request, *fault, error) {
 	line, err := b.in.read(i)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	q, bad := parse(line)
 	q.index = i
-	if first, known := b.in.first(q.id); bad == nil && !known {
-		return nil, fmt.Errorf("batch: %s: line %d has changed; the file must not change while a batch runs", b.o.In, b.in.lines[i].number)
-	} else if bad == nil && first != i {
+	if bad != nil {
+		return q, bad, nil
+	}
+	switch first, known := b.in.first(q.id); {
+	case !known:
+		return nil, nil, fmt.Errorf("batch: %s: line %d has changed; the file must not change while a batch runs", b.o.In, b.in.lines[i].number)
+	case first != i:
 		bad = faultf("repeated_custom_id", "custom_id is that of line %d; it must be a text that no other line has", b.in.lines[first].number)
+	case b.o.URL != "" && q.url != b.o.URL:
+		bad = faultf("invalid_url", "url is %q; the lines of this batch must have %q", clip(q.url), b.o.URL)
 	}
-	if bad == nil {
-		return q, nil
-	}
-	r := &record{ID: fmt.Sprintf("batch_req_line_%d", b.in.lines[i].number), Error: bad}
+	return q, bad, nil
+}
+
+// failure returns the record of a line that nothing was asked for.
+func (b *Batch) failure(q *request, why *fault) *record {
+	r := &record{ID: fmt.Sprintf("batch_req_line_%d", b.in.lines[q.index].number), Error: why}
 	if q.id != "" {
 		r.CustomID = &q.id
 	}
-	return nil, b.write(i, r)
+	return r
 }

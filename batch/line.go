@@ -123,6 +123,12 @@ func (r *request) seed() uint64 { return binary.LittleEndian.Uint64(r.sum[:]) >>
 // name returns a name of the line that depends on its content alone.
 func (r *request) name() string { return hex.EncodeToString(r.sum[8:20]) }
 
+// modelName returns the name of the model that the request asks for; "": it names none.
+func (r *request) modelName() (name string) {
+	_ = json.Unmarshal(r.model, &name) // the handler refuses another type
+	return name
+}
+
 // compare orders requests so that those that begin alike follow each other.
 func compare(a, b *request) int {
 	if c := strings.Compare(a.url, b.url); c != 0 {

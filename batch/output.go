@@ -105,6 +105,13 @@ func (o *output) append(r *record) error {
 	return o.sync()
 }
 
+// size returns the bytes of the file.
+func (o *output) size() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.whole
+}
+
 // sync makes what is written outlive the machine's power.
 func (o *output) sync() error {
 	o.synced = time.Now()

@@ -12,6 +12,17 @@ import (
 	"grove/internal/atomicfile"
 )
 
+// Clean removes what lies beside an output so that its batch can go on. It must have ended and be closed.
+func Clean(out string) error {
+	var all error
+	for _, suffix := range []string{stateSuffix, lockSuffix} {
+		if err := os.Remove(out + suffix); !errors.Is(err, fs.ErrNotExist) {
+			all = errors.Join(all, err)
+		}
+	}
+	return all
+}
+
 // stateVersion is that of the state and of what the answers of a line depend on besides the model: seeds, ids.
 const stateVersion = 1
 
@@ -54,11 +65,14 @@ func (s *state) checkInput(path string, in *input) error {
 	return nil
 }
 
+// ErrMixed reports that an output was begun with another model.
+var ErrMixed = errors.New("answers would be mixed; name another output")
+
 // begin keeps the state of a batch, or compares it with that of an output that goes on.
 func (b *Batch) begin(model string) error {
 	if s := b.state; s != nil {
 		if s.Model != model {
-			return fmt.Errorf("batch: %s: the output was begun with %s, and now there is %s: answers would be mixed; name another output", b.o.Out, s.Model, model)
+			return fmt.Errorf("batch: %s: the output was begun with %s, and now there is %s: %w", b.o.Out, s.Model, model, ErrMixed)
 		}
 		return nil
 	}

@@ -53,6 +53,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, drain time.Duration)
 	case <-ctx.Done():
 	}
 	s.config.Log.Info("draining", "for", drain.String())
+	s.batches.Stop() // they go on in the next server
 	if shutdown(h, drain) != nil {
 		s.config.Log.Warn("cancelling the running requests")
 	}

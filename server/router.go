@@ -27,6 +27,7 @@ func (s *Server) route() {
 	if s.far != nil {
 		own = append(own, s.far.Routes()...)
 	}
+	own = append(own, s.batches.Routes()...)
 	for _, r := range slices.Concat(s.passed(openai.Routes(), llamacpp.Routes(), anthropic.Routes(), ollama.Routes(), rerank.Routes(), adapters.Routes(s.config.AdapterDir)), own) {
 		for _, p := range r.Patterns {
 			s.routes.HandleFunc(p, s.handler(r))
@@ -73,7 +74,7 @@ func (s *Server) ownRoutes() []driver.Route {
 func (s *Server) handler(r driver.Route) http.HandlerFunc {
 	return func(w http.ResponseWriter, h *http.Request) {
 		s.gate.Share(w.Header(), h)
-		s.driver.Answer(w, h, r, func(x *driver.Request) error { return s.admits(x, r.Access) })
+		s.driver.Answer(w, h, r, func(x *driver.Request) error { return s.admits(x, r) })
 	}
 }
 
@@ -171,8 +172,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) preflight(x *driver.Request) error { return s.gate.Preflight(x.W, x.R) }
 
 // admits returns an error where a request may not be handled. It notes the caller and takes the request from the limits of its key:
-// requests that compute are POST.
-func (s *Server) admits(x *driver.Request, a driver.AccessLevel) error {
+// requests that compute are POST. Those of the server's own batches were admitted when the batch was made.
+func (s *Server) admits(x *driver.Request, r driver.Route) error {
+	a := r.Access
+	if caller := access.BehindOf(x.R.Context()); caller != nil {
+		x.R = x.R.WithContext(access.With(x.R.Context(), caller))
+		return nil
+	}
 	if err := access.CheckHeader(x.R.Header); err != nil || a == driver.Open {
 		return err
 	}
@@ -184,7 +190,11 @@ func (s *Server) admits(x *driver.Request, a driver.AccessLevel) error {
 		return err
 	}
 	x.R = x.R.WithContext(access.With(x.R.Context(), caller))
-	if err := access.CheckBody(x.R); err != nil {
+	check := access.CheckBody
+	if r.Form {
+		check = s.gate.CheckForm
+	}
+	if err := check(x.R); err != nil {
 		return err
 	}
 	switch {

@@ -8,14 +8,18 @@ package server
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"grove/server/access"
+	"grove/server/batches"
 	"grove/server/driver"
 	"grove/server/far"
 	"grove/server/serving"
@@ -44,6 +48,7 @@ type Config struct {
 
 	Metrics []serving.MetricNames // none: grove's
 	Traces  *traces.Tracer        // of requests; nil: none. The server does not close it
+	Batches *batches.Service      // files and batches of clients; nil: none are kept. The server starts and closes it
 }
 
 // Entry is a model to serve.
@@ -59,6 +64,7 @@ type Server struct {
 	pool    *serving.Pool
 	metrics http.Handler
 	far     *far.Verifier // nil: near servers may send nothing
+	batches *batches.Service
 	ready   atomic.Bool
 }
 
@@ -86,6 +92,10 @@ func New(c Config) *Server {
 	if c.Verifies {
 		s.far = &far.Verifier{Handler: s, Body: c.Body}
 	}
+	if s.batches = c.Batches; s.batches == nil {
+		s.batches = new(batches.Service)
+	}
+	figures.MustRegister(s.batches)
 	s.route()
 	return s
 }
@@ -99,16 +109,44 @@ func (s *Server) Load(ctx context.Context) error {
 		return err
 	}
 	s.ready.Store(true)
+	s.batches.Start(s)
 	return nil
+}
+
+// Owner implements [batches.Host].
+func (s *Server) Owner(folder string) *access.Caller { return s.gate.Owner(folder) }
+
+// Identity names what answers depend on besides requests: the models of some names, which it opens, and the numerics. Names that are not served are left out. Errors: ctx's, those of
+// models that cannot be opened.
+func (s *Server) Identity(ctx context.Context, models []string) (string, error) {
+	var all []string
+	for _, name := range models {
+		h, leave, err := s.pool.Use(ctx, name)
+		if api := new(wire.Error); errors.As(err, &api) && api.Status == http.StatusNotFound {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		if name := h.Identity(); !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+		leave()
+	}
+	return strings.Join(append(all, "numerics "+driver.Fingerprint), "; "), nil
 }
 
 // Stop cancels all running requests: their clients get an error that says so. New requests are refused.
 func (s *Server) Stop() {
+	s.batches.Stop()
 	s.pool.Stop()
 	if s.far != nil {
 		s.far.Close()
 	}
 }
 
-// Close stops the server and closes the models.
-func (s *Server) Close() error { return s.pool.Close() }
+// Close stops the server and closes the models, and the files and batches.
+func (s *Server) Close() error {
+	err := s.batches.Close()
+	return errors.Join(err, s.pool.Close())
+}

@@ -34,6 +34,7 @@ import (
 // serveCommand serves models over HTTP.
 type serveCommand struct {
 	served.Flags
+	served.State
 	flags.Address
 	callers
 	logging
@@ -123,6 +124,9 @@ func (c *serveCommand) Run() error {
 	}
 	for _, names := range c.Metrics {
 		config.Metrics = append(config.Metrics, serving.MetricNames(names))
+	}
+	if config.Batches, err = c.Batches(int(c.Parallel.N)*len(named), log); err != nil {
+		return err
 	}
 	s := server.New(config)
 	for _, n := range named {
@@ -216,7 +220,7 @@ func (c *serveCommand) queue() int {
 
 // source returns the source that opens a model.
 func (c *serveCommand) source(n served.Model) server.Entry {
-	return server.Entry{Name: n.Name, Path: cmp.Or(n.Path, gopher.Name), Open: func(_ context.Context, memory uint64) (*grove.Model, error) {
+	return server.Entry{Name: n.Name, Path: cmp.Or(n.Path, gopher.Name), Settings: c.Settings(n), Open: func(_ context.Context, memory uint64) (*grove.Model, error) {
 		return c.open(n, memory)
 	}}
 }

@@ -39,6 +39,7 @@ var budgets = []budget{
 	{"server", "server server/catalog server/driver server/openai server/llamacpp server/page server/serving", 6700, 0},
 	{"other APIs", "server/ollama server/anthropic server/rerank", 2100, 0},
 	{"states of texts", "distill/states", 1000, 0},
+	{"files and batches of clients", "server/batches", 1800, 0},
 	{"batches and models behind routes", "batch cmd/grove/internal/served", 1500, 0},
 	{"examples", "examples/...", 2000, 0},
 	{"scans of models", "scan cmd/grove/internal/analysis", 1000, 0},

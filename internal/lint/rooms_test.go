@@ -16,7 +16,7 @@ var rooms = []string{
 	"cmd/grove/internal/exit",
 	"cmd/grove/internal/harmless",
 	"server",
-	"server/adapters server/far server/openai server/llamacpp server/ollama server/anthropic server/rerank",
+	"server/adapters server/batches server/far server/openai server/llamacpp server/ollama server/anthropic server/rerank",
 	"server/driver",
 	"server/catalog",
 	"server/serving server/structured",

@@ -108,14 +108,7 @@ func (c *Caller) Take(h http.Header) error {
 		return nil
 	}
 	now := time.Now()
-	wait, what, l := time.Duration(0), "tokens", c.tokens
-	if l != nil {
-		wait = l.until(now, 1)
-	}
-	if wait == 0 && c.requests != nil && !c.requests.AllowN(now, 1) {
-		what, l = "requests", c.requests
-		wait = max(l.until(now, 1), 1)
-	}
+	wait, what, l := c.take(now)
 	c.requests.tell(h, "requests", now)
 	c.tokens.tell(h, "tokens", now)
 	if wait == 0 {
@@ -126,6 +119,37 @@ func (c *Caller) Take(h http.Header) error {
 		Status: http.StatusTooManyRequests, Retry: seconds, Type: wire.TypeBusy, Code: "rate_limit_exceeded",
 		Message: fmt.Sprintf("the key %s has used its %s of the minute (%s=%d/min); try again in %d s", c.name, what, what, l.most, seconds),
 	}
+}
+
+// take counts a request, or returns how long to wait, and for which limit.
+func (c *Caller) take(now time.Time) (wait time.Duration, what string, l *limit) {
+	if c.tokens != nil {
+		if wait = c.tokens.until(now, 1); wait > 0 {
+			return wait, "tokens", c.tokens
+		}
+	}
+	if c.requests != nil && !c.requests.AllowN(now, 1) {
+		return max(c.requests.until(now, 1), 1), "requests", c.requests
+	}
+	return 0, "", nil
+}
+
+// Wait waits until the key may send a request, and counts it. Errors: the cause of ctx's end.
+func (c *Caller) Wait(ctx context.Context) error {
+	for c != nil {
+		wait, _, _ := c.take(time.Now())
+		if wait == 0 {
+			break
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return context.Cause(ctx)
 }
 
 // Spend counts the tokens of a request's prompts and answers once they are known. They may be more than are left: then the key waits
@@ -147,6 +171,28 @@ func With(ctx context.Context, c *Caller) context.Context {
 func CallerOf(ctx context.Context) *Caller {
 	c, _ := ctx.Value(callerKey{}).(*Caller)
 	return c
+}
+
+type behindKey struct{}
+
+// Behind returns a context for requests that the server sends itself for a caller, behind those of clients: they need no key and are the least urgent, and whoever sends them waits
+// for the caller's limits (see [Caller.Wait]).
+func Behind(ctx context.Context, c *Caller) context.Context {
+	return context.WithValue(ctx, behindKey{}, c)
+}
+
+// BehindOf returns the caller of a context of [Behind]; nil: it is none.
+func BehindOf(ctx context.Context) *Caller {
+	c, _ := ctx.Value(behindKey{}).(*Caller)
+	return c
+}
+
+// Urgency returns the priority of a request that names one, 0 where it names none: that of [Behind] is the least.
+func Urgency(ctx context.Context, named int) int {
+	if named == 0 && BehindOf(ctx) != nil {
+		return leastUrgent
+	}
+	return named
 }
 
 // limit is a bound a minute: a bucket that holds a minute's share and fills evenly.

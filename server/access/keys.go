@@ -215,6 +215,22 @@ func (g *Gate) SetKeys(keys []Key) error {
 	return nil
 }
 
+// Owner returns the caller whose sessions and files are in a folder; nil: there is none. "" is the folder of clients without keys.
+func (g *Gate) Owner(folder string) *Caller {
+	if !g.keyed {
+		if folder == "" {
+			return &g.anyone
+		}
+		return nil
+	}
+	for _, c := range *g.keys.Load() {
+		if c.folder == folder {
+			return c
+		}
+	}
+	return nil
+}
+
 // Keyed reports whether requests must show a key.
 func (g *Gate) Keyed() bool { return g.keyed }
 

@@ -59,6 +59,7 @@ type Route struct {
 	Handle   Handler
 	Patterns []string
 	Errors   ErrorForm // nil: OpenAI's
+	Form     bool      // the body is a form with parts, not JSON
 	Body     any       // a pointer to a body of the route, whose fields have bounds; nil: the route reads none
 }
 

@@ -20,6 +20,7 @@ import (
 	"grove/internal/cachefile"
 	"grove/server"
 	"grove/server/access"
+	"grove/server/batches"
 	"grove/weights/gguf"
 )
 
@@ -59,7 +60,11 @@ func serve(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := server.New(server.Config{Access: gate})
+	kept, err := batches.Open(batches.Config{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := server.New(server.Config{Access: gate, Batches: kept})
 	bytes := file(t)
 	err = s.Add(server.Entry{Name: model, Open: func(context.Context, uint64) (*grove.Model, error) {
 		return grove.OpenBytes(bytes, grove.Options{Parallel: 2, Queue: 16, Threads: 1, Eager: true})

@@ -143,9 +143,9 @@ func (q *scoreRequest) generative(x *driver.Request, open *serving.OpenModel) er
 	if err := open.Model.CheckScores(); err != nil {
 		return wire.Refuse("prompt", "prompt: %s", wire.Plain(err))
 	}
-	caller := access.CallerOf(x.R.Context())
-	o := grove.ScoreOptions{Unconditional: q.Unconditional, CacheSalt: caller.Salt(q.CacheSalt), Priority: -q.Priority}
-	if err := caller.MayAsk(q.Priority); err != nil {
+	caller, priority := access.CallerOf(x.R.Context()), access.Urgency(x.R.Context(), q.Priority)
+	o := grove.ScoreOptions{Unconditional: q.Unconditional, CacheSalt: caller.Salt(q.CacheSalt), Priority: -priority}
+	if err := caller.MayAsk(priority); err != nil {
 		return err
 	}
 	var s *grove.Scoring

@@ -132,7 +132,7 @@ func (p *Pool) load(ctx context.Context, e *entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if e.loading.err = err; err == nil {
-		e.model = newOpenModel(p, e.Name, m)
+		e.model = newOpenModel(p, e.Entry, m)
 		e.bytes += uint64(e.model.Memory())
 		e.users, e.loading.open = e.users+e.loading.asked, true
 		p.rest(e)

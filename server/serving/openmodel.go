@@ -26,6 +26,8 @@ type OpenModel struct {
 	Info    grove.Info
 	Created time.Time
 
+	settings string // of its [Entry]
+
 	pool   *Pool
 	places atomic.Int64 // reserved, by answers that are computed or queued
 
@@ -41,8 +43,13 @@ type Slot struct {
 	Generated int
 }
 
-func newOpenModel(p *Pool, name string, m *grove.Model) *OpenModel {
-	return &OpenModel{Name: name, Model: m, Info: m.Info(), Created: time.Now(), pool: p}
+func newOpenModel(p *Pool, e Entry, m *grove.Model) *OpenModel {
+	return &OpenModel{Name: e.Name, Model: m, Info: m.Info(), Created: time.Now(), settings: e.Settings, pool: p}
+}
+
+// Identity names what the model's answers depend on, besides requests and numerics.
+func (h *OpenModel) Identity() string {
+	return fmt.Sprintf("%s %.8x, context %d", h.Name, h.Info.SampleDigest, h.Info.Context) + h.settings
 }
 
 // Template returns the template of conversations, nil where the model cannot answer any.

@@ -22,8 +22,9 @@ import (
 
 // Entry is a model to serve.
 type Entry struct {
-	Name string
-	Path string // of the model's file, for requests that ask about it; "": unknown
+	Name     string
+	Path     string // of the model's file, for requests that ask about it; "": unknown
+	Settings string // what its answers depend on besides the model's file, for batches that go on later; "": nothing
 	// Open opens the model in memory bytes for weights and cache; 0: as many as the machine has.
 	Open func(ctx context.Context, memory uint64) (*grove.Model, error)
 }

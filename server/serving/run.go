@@ -62,7 +62,8 @@ func (h *OpenModel) Prepare(ctx context.Context, r Spec) (*Job, error) {
 	if err := h.pool.keep(caller, &r); err != nil {
 		return nil, err
 	}
-	if err := caller.MayAsk(-r.Prompts[0].Priority); err != nil {
+	priority := access.Urgency(ctx, -r.Prompts[0].Priority)
+	if err := caller.MayAsk(priority); err != nil {
 		return nil, err
 	}
 	j := &Job{model: h, spec: r, timeout: func() {}, ids: make([][]token.ID, n*r.N)}
@@ -78,7 +79,7 @@ func (h *OpenModel) Prepare(ctx context.Context, r Spec) (*Job, error) {
 		if outside != nil {
 			p.CacheSalt = outside.Salt(p.CacheSalt)
 		}
-		p.CacheSalt = caller.Salt(p.CacheSalt)
+		p.CacheSalt, p.Priority = caller.Salt(p.CacheSalt), -priority
 		for i := range r.N {
 			p.SampleIndex = i
 			if outside != nil {

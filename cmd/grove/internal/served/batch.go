@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"sync"
 
 	"grove"
 	"grove/batch"
@@ -76,47 +75,31 @@ func (c *Batch) answer(b *batch.Batch, named []Model) (err error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	s := server.New(server.Config{Config: serving.Config{Memory: uint64(c.MemoryLimit), Log: log}})
 	defer func() { err = errors.Join(err, s.Close()) }()
-	var mu sync.Mutex
-	made := make([]string, len(named))
-	for i, n := range named {
+	var names []string
+	for _, n := range named {
 		open := func(_ context.Context, memory uint64) (*grove.Model, error) {
 			adapters, err := c.Adapters.Files(false)
 			if err != nil {
 				return nil, err
 			}
-			m, err := c.Open(n, grove.Options{Adapters: adapters, Memory: memory}, log)
-			if err == nil {
-				mu.Lock()
-				defer mu.Unlock()
-				made[i] = c.identity(n, m)
-			}
-			return m, err
+			return c.Open(n, grove.Options{Adapters: adapters, Memory: memory}, log)
 		}
-		if err := s.Add(server.Entry{Name: n.Name, Path: cmp.Or(n.Path, gopher.Name), Open: open}); err != nil {
+		if err := s.Add(server.Entry{Name: n.Name, Path: cmp.Or(n.Path, gopher.Name), Settings: c.Settings(n), Open: open}); err != nil {
 			return &grove.OptionError{Err: err}
 		}
+		names = append(names, n.Name)
 	}
 	if err := s.Load(ctx); err != nil {
 		return exit.Cause(ctx, err)
 	}
-	if err := b.Run(ctx, s, strings.Join(made, "; ")+"; numerics "+grove.Numerics); err != nil {
+	model, err := s.Identity(ctx, names)
+	if err != nil {
+		return exit.Cause(ctx, err)
+	}
+	if err := b.Run(ctx, s, model); err != nil {
 		return exit.Cause(ctx, exit.Output(err))
 	}
 	return nil
-}
-
-// identity names what answers of a model depend on.
-func (c *Batch) identity(n Model, m *grove.Model) string {
-	i := m.Info()
-	text := fmt.Sprintf("%s %.8x, context %d, cache %s", n.Name, i.SampleDigest, i.Context, c.Cache.Type)
-	for _, f := range []struct{ name, value string }{
-		{"template", n.Template}, {"adapters", strings.Join(c.Lora, " ")}, {"skip adapters", c.SkipAdapters}, {"guides", strings.Join(c.Guide, " ")}, {"judge", c.Judge}, {"reasoning", strings.Trim(c.Reasoning.How, "auto")},
-	} {
-		if f.value != "" {
-			text += ", " + f.name + " " + f.value
-		}
-	}
-	return text
 }
 
 // tell writes what became of the lines to standard error.

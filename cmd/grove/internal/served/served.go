@@ -125,6 +125,19 @@ func (c *Flags) TemplateOf(all []Model, model string) string {
 	return cmp.Or(own, any)
 }
 
+// Settings names what answers of a model depend on besides its file.
+func (c *Flags) Settings(n Model) string {
+	text := ", cache " + string(c.Cache.Type)
+	for _, f := range []struct{ name, value string }{
+		{"template", n.Template}, {"adapters", strings.Join(c.Lora, " ")}, {"skip adapters", c.SkipAdapters}, {"guides", strings.Join(c.Guide, " ")}, {"judge", c.Judge}, {"reasoning", strings.Trim(c.Reasoning.How, "auto")},
+	} {
+		if f.value != "" {
+			text += ", " + f.name + " " + f.value
+		}
+	}
+	return text
+}
+
 // Open opens a model with options that no flag here names. It logs recommendations of the model that are not used.
 func (c *Flags) Open(n Model, o grove.Options, log *slog.Logger) (*grove.Model, error) {
 	o.Context, o.CacheType, o.Threads, o.Parallel, o.NoRepack = int(c.Context.N), string(c.Cache.Type), int(c.Threads.N), int(c.Parallel.N), c.Repack.Off
