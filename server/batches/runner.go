@@ -316,6 +316,12 @@ func (r *runner) finish(b *batchRecord, end status, also func()) error {
 			return err
 		}
 	}
+	count := func(sign int64) {
+		for _, f := range made {
+			r.usage.add(f.Owner, sign*f.Bytes)
+		}
+	}
+	count(1) // before anybody sees the files
 	err := r.store.update(func(tx *bolt.Tx) error {
 		now := new(batchRecord)
 		if found, err := get(tx, b.Owner, b.ID, now); err != nil || !found {
@@ -338,10 +344,8 @@ func (r *runner) finish(b *batchRecord, end status, also func()) error {
 		return put(tx, b)
 	})
 	if err != nil {
+		count(-1)
 		return err
-	}
-	for _, f := range made {
-		r.usage.add(f.Owner, f.Bytes)
 	}
 	r.clean(b)
 	r.config.Log.Info("a batch ended", "batch", b.ID, "status", string(end), "lines", b.Counts.Total, "answered", b.Counts.Completed, "failed", b.Counts.Failed)
