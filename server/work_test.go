@@ -69,11 +69,13 @@ func TestBodiesInPart(t *testing.T) {
 	}
 }
 
-// TestMemoryLimit: many requests at once take no more memory than the limit leaves to them.
+// TestMemoryLimit: many requests at once take no more memory than the limit leaves to them. An eighth is left for garbage: the limit of Go's runtime is soft, and where other programs
+// take the processors, its collector may come some MiB late. Without their quota, the bodies of the long run
+// alone have 288 MiB.
 func TestMemoryLimit(t *testing.T) {
 	requests, size := 8, 1<<20
 	if os.Getenv("GROVE_LONG") != "" {
-		requests, size = 32, 3<<20
+		requests, size = 96, 3<<20
 	}
 	const limit = 192 << 20
 	s := serveModels(t, server.Config{Config: serving.Config{Memory: limit}}, source(modelName, gopher.Model(), options))
@@ -98,7 +100,7 @@ func TestMemoryLimit(t *testing.T) {
 	for status := range statuses {
 		counts[status]++
 	}
-	if took > limit || counts[200] == 0 || counts[200]+counts[503] != requests {
+	if took > limit+limit/8 || counts[200] == 0 || counts[200]+counts[503] != requests {
 		t.Errorf("%d MiB of %d, answers %v", took>>20, limit>>20, counts)
 	}
 	t.Logf("%d MiB of %d, answers %v", took>>20, limit>>20, counts)

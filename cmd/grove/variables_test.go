@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/alecthomas/kong"
 )
@@ -16,7 +18,7 @@ var badValues = map[string]string{
 	"GROVE_ACCEPT": "klingon", "GROVE_ADDR": "nowhere", "GROVE_ALLOW_HOST": "a/b", "GROVE_ALLOW_ORIGIN": "::", "GROVE_API_KEY_FILE": "none.txt", "GROVE_CACHE_TYPE": "q9",
 	"GROVE_CHAT_TEMPLATE": "none.jinja", "GROVE_DATASTORE": "none.store", "GROVE_DRAFT": "none.gguf", "GROVE_HOST": "a/b", "GROVE_LOG_FORMAT": "xml", "GROVE_LOG_LEVEL": "loud", "GROVE_MEMORY_LIMIT": "much", "GROVE_MAX_SESSIONS": "many", "GROVE_MAX_SESSION_BYTES": "much",
 	"GROVE_METHOD": "klingon", "GROVE_OTLP_TRACES_ENDPOINT": "ftp://box", "GROVE_METRICS": "klingon", "GROVE_MODEL": "none.gguf", "GROVE_POOLING": "most", "GROVE_PORT": "web", "GROVE_SAMPLING_ORDER": "none",
-	"GROVE_SEARCH": "klingon", "GROVE_SESSION_DIR": "none", "GROVE_URL": "ftp://box", "GROVE_THREADS": "1e3",
+	"GROVE_SEARCH": "klingon", "GROVE_SESSION_DIR": "none", "GROVE_STATE_DIR": "text.txt", "GROVE_URL": "ftp://box", "GROVE_THREADS": "1e3",
 }
 
 // anyValue lists the variables that take every value, and why.
@@ -77,7 +79,9 @@ func TestVariablesRefused(t *testing.T) {
 			return
 		}
 		words := strings.Fields(command + " " + argumentsOf[command])
-		cmd := exec.CommandContext(t.Context(), "grove", words...)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a command that takes the value may serve for ever
+		defer cancel()
+		cmd := exec.CommandContext(ctx, "grove", words...)
 		cmd.Dir = dir
 		cmd.Env = append(os.Environ(), variable+"="+badValue(f, variable), "GROVE_OFFLINE=1")
 		out, _ := cmd.CombinedOutput() // the exit code tells

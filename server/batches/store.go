@@ -60,7 +60,7 @@ type record interface{ head() *header }
 func openStore(dir string) (s *store, err error) {
 	s = &store{dir: dir}
 	if err := os.MkdirAll(filepath.Join(dir, filesDir), 0o700); err != nil {
-		return nil, fmt.Errorf("batches: %w", err)
+		return nil, fmt.Errorf("batches: %s: %w", dir, err)
 	}
 	path := filepath.Join(dir, storeFile)
 	s.db, err = openDB(path)

@@ -1,8 +1,10 @@
 package served
 
 import (
+	"fmt"
 	"log/slog"
 	"math"
+	"strings"
 
 	"grove"
 	"grove/cmd/grove/internal/flags"
@@ -26,7 +28,7 @@ func (c *State) Batches(slots int, log *slog.Logger) (*batches.Service, error) {
 		Dir: c.Dir, Upload: int64(min(c.Upload, math.MaxInt64)), Bytes: int64(min(c.MostAll, math.MaxInt64)), Open: int(c.MostOpen), Flight: min(4096, flightPerSlot*slots), Log: log,
 	})
 	if err != nil {
-		return nil, &grove.OptionError{Err: err}
+		return nil, &grove.OptionError{Err: fmt.Errorf("grove: --state-dir: %s", strings.TrimPrefix(err.Error(), "batches: "))}
 	}
 	return s, nil
 }
