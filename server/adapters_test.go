@@ -14,6 +14,7 @@ import (
 	"grove/model/synthetic"
 	"grove/server"
 	"grove/server/access"
+	"grove/server/serving"
 	"grove/weights/gguf"
 	"grove/weights/tensor"
 )
@@ -50,7 +51,10 @@ func TestAdapters(t *testing.T) {
 	o := options
 	o.ChatTemplate = "chatml"
 	o.Adapters = []grove.AdapterFile{{Path: filepath.Join(dir, "one.gguf"), Name: "one"}, {Path: filepath.Join(dir, "two.gguf"), Name: "two"}}
-	s := serveModels(t, server.Config{AdapterDir: dir}, source(modelName, gopher.Model(), o))
+	s := serveModels(t, server.Config{AdapterDir: dir, Metrics: []serving.MetricNames{serving.MetricsVLLM}}, source(modelName, gopher.Model(), o))
+	if _, text, _ := s.do(t, "GET", "/metrics", ""); !strings.Contains(text, `vllm:lora_requests_info{max_lora="2",running_lora_adapters="one,two",waiting_lora_adapters=""}`) {
+		t.Errorf("no adapters in %s", text)
+	}
 	const prompt = `"prompt":"func main() {\n\tfor i := range 10 {\n","max_tokens":12,"temperature":0`
 	ask := func(fields string) string {
 		return s.post(t, "/completion", "{"+prompt+fields+"}").at("content").(string)

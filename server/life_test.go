@@ -292,6 +292,9 @@ func TestMetricNames(t *testing.T) {
 		serving.MetricsVLLM:     {"vllm:num_requests_waiting 0\n", "vllm:num_requests_running 0\n", "vllm:kv_cache_usage_perc 0\n", "vllm:inter_token_latency_seconds_count 2\n", "vllm:prefix_cache_queries_total 2\n", "vllm:lora_requests_info{", "vllm:cache_config_info{block_size=\"64\",num_gpu_blocks=\"10\"} 1\n"},
 	} {
 		s := serve(t, server.Config{Metrics: []serving.MetricNames{names}})
+		if _, text, _ := s.do(t, "GET", "/metrics", ""); names == serving.MetricsVLLM && !strings.Contains(text, `num_gpu_blocks="10"`) {
+			t.Errorf("before the first answer: no pages in %s", text)
+		}
 		s.post(t, "/v1/completions", `{"prompt":"a","max_tokens":3,"ignore_eos":true}`)
 		_, text, _ := s.do(t, "GET", "/metrics", "")
 		for _, w := range want {

@@ -11,7 +11,7 @@ type Load struct {
 	Open      int      // sequences, those that wait for a slot among them, but not those whose slots were taken while they were idle
 	Admitted  int      // of these, those that have a slot; at most as many as the engine has
 	Waiting   int      // of these, those whose callers wait for a step
-	Pages     kv.Usage // as the last step left them
+	Pages     kv.Usage // as the last change of slots, or the last step, left them
 	Steps     int      // made so far, probes aside
 	Rows      int      // of all steps
 	Failed    int      // steps that were run again for each sequence by itself

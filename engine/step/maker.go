@@ -57,6 +57,7 @@ func (m *Maker) Init(c Config) {
 	m.Config, m.IdleGrace, m.SlotGrace = c, idleGrace, slotGrace
 	m.step.maker, m.step.ctx.Context = m, context.Background()
 	m.step.asks.init(c.Mask, 2*c.Chunk)
+	m.noteSlots()
 }
 
 // Lock waits until no step is made, and keeps it so until Unlock.

@@ -3,6 +3,7 @@ package serving
 import (
 	"context"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -46,7 +47,8 @@ type totals struct {
 type figures struct {
 	totals
 	load  grove.Load
-	share float64 // of its pages in use; of several models the largest
+	share float64  // of its pages in use; of several models the largest
+	loras []string // names of the open adapters
 }
 
 func (m *Metrics) figures() (f figures) {
@@ -58,6 +60,9 @@ func (m *Metrics) figures() (f figures) {
 	m.pool.mu.Unlock()
 	for _, s := range m.pool.Open() {
 		l := s.Model.Model.Load()
+		for _, a := range s.Model.Model.Adapters() {
+			f.loras = append(f.loras, a.Name)
+		}
 		f.load.Admitted += l.Admitted
 		f.load.Open += l.Open
 		f.load.Steps += l.Steps
@@ -244,12 +249,12 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	}
 	// The Gateway API Inference Extension reads these labels.
 	to <- prometheus.MustNewConstMetric(cacheConfig, gauge, 1, strconv.Itoa(grove.PageTokens), strconv.Itoa(f.load.Pages.Total))
-	to <- prometheus.MustNewConstMetric(adapters, gauge, float64(time.Now().Unix()), "", "", "0")
+	to <- prometheus.MustNewConstMetric(adapters, gauge, float64(time.Now().Unix()), strings.Join(f.loras, ","), "", strconv.Itoa(len(f.loras)))
 }
 
 var (
 	cacheConfig = prometheus.NewDesc("vllm:cache_config_info", "The cache: tokens of a page, and number of pages.", []string{"block_size", "num_gpu_blocks"}, nil)
-	adapters    = prometheus.NewDesc("vllm:lora_requests_info", "Adapters in use: there are none.", []string{"running_lora_adapters", "waiting_lora_adapters", "max_lora"}, nil)
+	adapters    = prometheus.NewDesc("vllm:lora_requests_info", "The open adapters, each of which is ready; others must be opened first. The value is the time.", []string{"running_lora_adapters", "waiting_lora_adapters", "max_lora"}, nil)
 )
 
 func (m *Metrics) fault() {
