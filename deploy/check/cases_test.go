@@ -34,7 +34,7 @@ model: {name: "a b", file: q/8.gguf, claim: "123"}
 server:
   parallel: 2
   queue: 5
-  drainSeconds: 7
+  drainSeconds: 120
   startupSeconds: 3600
   keysSecret: "456"
   extraArgs: [--context=128, "--log-format=json"]
@@ -58,14 +58,20 @@ networkPolicy:
 `,
 }
 
-// read returns the objects of a file of deploy/kubernetes.
-func read(t *testing.T, name string) objects {
+// readText returns the text of a file, by its path from deploy/kubernetes.
+func readText(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(manifests, name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return mustDecode(t, string(text))
+	return string(text)
+}
+
+// read returns the objects of a file of deploy/kubernetes.
+func read(t *testing.T, name string) objects {
+	t.Helper()
+	return mustDecode(t, readText(t, name))
 }
 
 // each runs a test with the objects of the manifests, of every overlay, and of the chart with all settings.
