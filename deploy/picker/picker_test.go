@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -61,8 +62,8 @@ func testManifests(t *testing.T, c *cluster) {
 	}
 	for _, file := range append(files, filepath.SplitList(os.Getenv("GROVE_PICKER_MANIFESTS"))...) {
 		for _, d := range read(t, file) {
-			if d.kind == "EndpointPickerConfig" {
-				continue // the picker reads it
+			if d.kind == "EndpointPickerConfig" || d.kind == "Kustomization" {
+				continue // the picker and Kustomize read them
 			}
 			if d.namespace != "" {
 				space := fmt.Sprintf(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q}}`, d.namespace)
@@ -210,11 +211,42 @@ func testMetrics(t *testing.T, p *picker, servers []*server) {
 	eventually(t, "the picker has the server's queue", func() bool {
 		return scrape(p.metrics, `inference_pool_per_pod_queue_size\{.*model_server_pod="grove-1[^"]*".*\}`) == 3
 	})
-	whole := regexp.MustCompile(`"grove-1-.*MaxActiveModels:0 RunningRequestsSize:8 WaitingQueueSize:3 KVCacheUsagePercent:0\.\d*[1-9].* CacheBlockSize:64 CacheNumGPUBlocks:[1-9]`)
+	whole := regexp.MustCompile(`"grove-1-.*RunningRequestsSize:8 WaitingQueueSize:3 KVCacheUsagePercent:0\.\d*[1-9].* CacheBlockSize:64 CacheNumGPUBlocks:[1-9]`)
 	eventually(t, "the picker has the server's other metrics", func() bool {
 		text, err := os.ReadFile(p.log)
 		return err == nil && whole.Match(text)
 	})
+	// Servers always name no adapter, which is what the picker holds before it reads anything: that it misses no metric shows that it reads theirs.
+	text, err := os.ReadFile(p.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if names := missed(text); len(names) > 0 {
+		t.Errorf("the picker misses %q", names)
+	}
+}
+
+// missed returns the names of the metrics that a picker's log says it did not find in what servers answered.
+func missed(log []byte) (names []string) {
+	for _, m := range regexp.MustCompile(`metric family [\\"]*([\w:]+)[\\"]* not found`).FindAllSubmatch(log, -1) {
+		names = append(names, string(m[1]))
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// TestMissed: lines of the form that the source of the picker 1.4 gives them.
+func TestMissed(t *testing.T) {
+	log := `{"level":"Level(-5)","msg":"Failed to refreshed metrics:","err":"metric family \"vllm:lora_requests_info\" not found; metric family \"vllm:cache_config_info\" not found"}
+{"level":"Level(-5)","msg":"Refreshed metrics","updated":"{ActiveModels:map[] WaitingModels:map[] MaxActiveModels:0 RunningRequestsSize:8}"}
+{"level":"Level(-5)","msg":"Failed to refreshed metrics:","err":"metric family \"vllm:lora_requests_info\" not found"}
+`
+	if got, want := missed([]byte(log)), []string{"vllm:cache_config_info", "vllm:lora_requests_info"}; !slices.Equal(got, want) {
+		t.Errorf("missed %q; want %q", got, want)
+	}
+	if got := missed([]byte("metric family found")); len(got) > 0 {
+		t.Errorf("missed %q", got)
+	}
 }
 
 // talks is the workload that compares: applications with a text of instructions each, their conversations, turns of each.

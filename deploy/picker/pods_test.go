@@ -56,8 +56,8 @@ type deployment struct {
 					Args           []string
 					Ports          []struct{ ContainerPort int }
 					ReadinessProbe struct {
-						HTTPGet                         struct{ Path string }
-						PeriodSeconds, FailureThreshold int
+						HTTPGet                                         struct{ Path string }
+						PeriodSeconds, TimeoutSeconds, FailureThreshold int
 					}
 					Lifecycle struct {
 						PreStop struct{ Sleep struct{ Seconds int } }
@@ -75,6 +75,7 @@ type server struct {
 	port      string
 	path      string // of the readiness probe
 	period    time.Duration
+	timeout   time.Duration
 	before    time.Duration // sleep before SIGTERM
 	running   *process
 	start     func() *process
@@ -100,6 +101,7 @@ func startServers(t *testing.T, c *cluster, n int) []*server {
 			t.Fatalf("the readiness probe may fail %d times; the tests let it fail once", probe.FailureThreshold)
 		}
 		s.port, s.path, s.period = fmt.Sprint(container.Ports[0].ContainerPort), probe.HTTPGet.Path, time.Duration(probe.PeriodSeconds)*time.Second
+		s.timeout = time.Duration(probe.TimeoutSeconds) * time.Second
 		s.before = time.Duration(container.Lifecycle.PreStop.Sleep.Seconds) * time.Second
 		args := []string{"--chat-template=chatml", fmt.Sprintf("--context=%d", contextTokens)}
 		for _, arg := range container.Args {
@@ -165,7 +167,7 @@ func (s *server) ready() string {
 
 // probe asks the server for its health, as often as the manifest says, and writes the pod's status where it changes.
 func (s *server) probe(t *testing.T) {
-	client := &http.Client{Timeout: time.Second}
+	client := &http.Client{Timeout: s.timeout}
 	for tick := time.NewTicker(s.period); ; {
 		state := "False"
 		if a, err := client.Get("http://" + s.address() + s.path); err == nil {
