@@ -15,7 +15,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -48,6 +47,7 @@ func TestPicker(t *testing.T) {
 	servers := startServers(t, c, 3)
 	p := startPicker(t, c, servers)
 	t.Run("metrics", func(t *testing.T) { testMetrics(t, p, servers) })
+	t.Run("adapters", func(t *testing.T) { testAdapters(t, c, p, servers) })
 	t.Run("prefixes", func(t *testing.T) { testPrefixes(t, c, p, servers) })
 	for _, way := range ways {
 		t.Run(way.name, func(t *testing.T) { way.test(t, c, p, servers) })
@@ -216,36 +216,33 @@ func testMetrics(t *testing.T, p *picker, servers []*server) {
 		text, err := os.ReadFile(p.log)
 		return err == nil && whole.Match(text)
 	})
-	// Servers always name no adapter, which is what the picker holds before it reads anything: that it misses no metric shows that it reads theirs.
-	text, err := os.ReadFile(p.log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if names := missed(text); len(names) > 0 {
-		t.Errorf("the picker misses %q", names)
-	}
 }
 
-// missed returns the names of the metrics that a picker's log says it did not find in what servers answered.
-func missed(log []byte) (names []string) {
-	for _, m := range regexp.MustCompile(`metric family [\\"]*([\w:]+)[\\"]* not found`).FindAllSubmatch(log, -1) {
-		names = append(names, string(m[1]))
+// testAdapters: requests for an adapter go to the server that has it; the others would answer 404.
+func testAdapters(t *testing.T, c *cluster, p *picker, servers []*server) {
+	s := servers[2]
+	call := func(route, fields string) {
+		a, err := http.Post("http://"+s.address()+route, "application/json", strings.NewReader(fields))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Body.Close()
+		if text, _ := io.ReadAll(a.Body); a.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %s: %s", route, a.Status, text)
+		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
-// TestMissed: lines of the form that the source of the picker 1.4 gives them.
-func TestMissed(t *testing.T) {
-	log := `{"level":"Level(-5)","msg":"Failed to refreshed metrics:","err":"metric family \"vllm:lora_requests_info\" not found; metric family \"vllm:cache_config_info\" not found"}
-{"level":"Level(-5)","msg":"Refreshed metrics","updated":"{ActiveModels:map[] WaitingModels:map[] MaxActiveModels:0 RunningRequestsSize:8}"}
-{"level":"Level(-5)","msg":"Failed to refreshed metrics:","err":"metric family \"vllm:lora_requests_info\" not found"}
-`
-	if got, want := missed([]byte(log)), []string{"vllm:cache_config_info", "vllm:lora_requests_info"}; !slices.Equal(got, want) {
-		t.Errorf("missed %q; want %q", got, want)
-	}
-	if got := missed([]byte("metric family found")); len(got) > 0 {
-		t.Errorf("missed %q", got)
+	call("/v1/load_lora_adapter", `{"lora_name":"two","lora_path":"two.gguf"}`)
+	defer call("/v1/unload_lora_adapter", `{"lora_name":"two"}`)
+	known := regexp.MustCompile(`"grove-2-.*ActiveModels:map\[two:\d+\] WaitingModels:map\[\] MaxActiveModels:1 `)
+	eventually(t, "the picker knows the adapter", func() bool {
+		text, err := os.ReadFile(p.log)
+		return err == nil && known.Match(text)
+	})
+	_, url := gateway(t, c, p, servers)
+	for i := range 12 {
+		if _, err := post(t.Context(), url+"/v1/completions", map[string]any{"model": "two", "prompt": code(1000+i, 8), "max_tokens": 4}); err != nil {
+			t.Errorf("request %d for the adapter: %v", i, err)
+		}
 	}
 }
 

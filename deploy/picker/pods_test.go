@@ -15,7 +15,9 @@ import (
 	"time"
 
 	"grove/gopher"
+	"grove/model/synthetic"
 	"grove/weights/gguf"
+	"grove/weights/tensor"
 )
 
 // contextTokens is the length of texts of the tests' model. It is that of conversations; the model was trained for less, and what it writes does not matter.
@@ -43,6 +45,24 @@ func writeModel(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return file
+}
+
+// writeAdapter writes an adapter of the model inside the program, two.gguf, and returns its directory.
+func writeAdapter(t *testing.T) (dir string) {
+	t.Helper()
+	base, err := gguf.Parse(gopher.Model())
+	if err != nil {
+		t.Fatal(err)
+	}
+	metadata, tensors, err := synthetic.Adapter(base, 1, 8, tensor.F16, func(name string) bool { return strings.Contains(name, "attn_q") }, nil)
+	dir = t.TempDir()
+	if err == nil {
+		err = gguf.WriteFile(filepath.Join(dir, "two.gguf"), metadata, tensors)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // A deployment is what the tests read of the Deployment of deploy/kubernetes.
@@ -92,7 +112,7 @@ func startServers(t *testing.T, c *cluster, n int) []*server {
 	if err := c.do(http.MethodGet, "/apis/apps/v1/namespaces/default/deployments/grove", "", nil, &d); err != nil {
 		t.Fatal(err)
 	}
-	model, all := writeModel(t), make([]*server, n)
+	model, adapters, all := writeModel(t), writeAdapter(t), make([]*server, n)
 	for i := range all {
 		s := &server{c: c, name: fmt.Sprintf("grove-%d", i), ip: fmt.Sprintf("127.0.0.%d", 2+i)}
 		container := d.Spec.Template.Spec.Containers[0]
@@ -103,7 +123,7 @@ func startServers(t *testing.T, c *cluster, n int) []*server {
 		s.port, s.path, s.period = fmt.Sprint(container.Ports[0].ContainerPort), probe.HTTPGet.Path, time.Duration(probe.PeriodSeconds)*time.Second
 		s.timeout = time.Duration(probe.TimeoutSeconds) * time.Second
 		s.before = time.Duration(container.Lifecycle.PreStop.Sleep.Seconds) * time.Second
-		args := []string{"--chat-template=chatml", fmt.Sprintf("--context=%d", contextTokens)}
+		args := []string{"--chat-template=chatml", fmt.Sprintf("--context=%d", contextTokens), "--lora-dir=" + adapters}
 		for _, arg := range container.Args {
 			switch {
 			case strings.HasPrefix(arg, "--model=assistant="):
@@ -113,7 +133,7 @@ func startServers(t *testing.T, c *cluster, n int) []*server {
 			}
 			args = append(args, arg)
 		}
-		args = append(args[2:], args[:2]...) // "serve" first
+		args = append(args[3:], args[:3]...) // "serve" first
 		log, starts := t.TempDir(), 0
 		s.start = func() *process {
 			starts++
