@@ -40,6 +40,9 @@ type Terms = step.Terms
 // Load counts an engine's sequences, pages and steps at a moment, for monitoring.
 type Load = step.Load
 
+// Prefixes says where the pages of texts are kept that engines share; the zero value keeps none.
+type Prefixes = prefixes.Config
+
 // The range of [Terms.Priority].
 const (
 	MinPriority = step.MinPriority
@@ -70,7 +73,7 @@ type Config struct {
 	Drafting    int               // sequences that draft at a time; 0: Seqs
 	Substitutes substitute.Layers // what stands for the layers that texts may drop ([layers.Places]); nil: none
 	DraftBytes  int               // bytes that the rounds of a text may take; 0: any
-	Prefixes    prefixes.Config   // a folder of pages that engines share
+	Prefixes    Prefixes          // a folder of pages that engines share
 }
 
 const (
