@@ -19,6 +19,7 @@ import (
 	"grove/engine/step"
 	"grove/internal/par"
 	"grove/kv"
+	"grove/sample"
 	"grove/suite/modeltest"
 	"grove/text/token"
 	"grove/weights/tensor"
@@ -183,6 +184,36 @@ func TestSharedApart(t *testing.T) {
 	} {
 		if n, found := say(tt.b, tt.c, tt.terms); n != tt.found || (found > 0) != (tt.found > 0) {
 			t.Errorf("%s: %d tokens found in %d texts, want %d", tt.name, n, found, tt.found)
+		}
+	}
+}
+
+// TestSharedAdapters: a text with adapters is found with these alone, by any engine; answers are as ever.
+func TestSharedAdapters(t *testing.T) {
+	file := modeltest.Spec{Context: 300}.File(t)
+	b := newBed(t, 1, file)
+	c := engine.Config{Prefixes: prefixes.Config{Dir: t.TempDir()}}
+	sets := adapted(t, b, file)
+	for round := range 2 {
+		for i, set := range sets {
+			terms := engine.Terms{Adapters: set}
+			ask := func(e *engine.Engine) (got []sample.Token, reused int) {
+				s := sequence(t, e)
+				if err := s.SetTerms(terms); err != nil {
+					t.Fatal(err)
+				}
+				got = draw(t, s, 10, text(150))
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+				return got, s.Reused()
+			}
+			want, _ := ask(b.engine(t, engine.Config{}))
+			e := sharing(t, c, func(c engine.Config) *engine.Engine { return b.engine(t, c) })
+			got, reused := ask(e)
+			if e.Close(); !slices.Equal(got, want) || reused != round*128 {
+				t.Errorf("round %d, set %d: %d tokens are reused; %v, want %v", round, i, reused, got, want)
+			}
 		}
 	}
 }

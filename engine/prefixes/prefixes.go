@@ -103,10 +103,13 @@ func (s *Store) Close() {
 func (s *Store) run() {
 	defer close(s.done)
 	files, err := s.maker.Cache.Files()
-	if err != nil || s.late() {
+	if err != nil {
 		return
 	}
 	s.files.Store(files)
+	if s.until.Load() != 0 {
+		return // Close may have seen no files, and does not wait then
+	}
 	s.note(func(l *step.Prefixes) { l.Open = 1 })
 	for {
 		select {
