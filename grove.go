@@ -48,8 +48,7 @@ type Options struct {
 	// asks for one or two of them, by their numbers from 1. They share the threads, and the bound of Memory.
 	Guides []string
 
-	// DraftThreads is the number of threads that the draft model has for itself, so that it can run while the model does; 0: it
-	// shares the model's.
+	// DraftThreads is the number of threads that the draft model has for itself, so that it can run while the model does; 0: it shares the model's.
 	DraftThreads int
 
 	// DraftHead is a safetensors file with a head of the draft model that says how likely its drafts are to be accepted, for the method
@@ -71,8 +70,9 @@ type Options struct {
 	Judge string       // a safetensors file with a head for the rule judge; see [verify.ReadHead]; "": none
 	Log   *slog.Logger // is told of kernels that this machine does not run correctly, which are then not used; nil: the default logger
 
-	// Progress, where it is not nil, is told the bytes of weights that are loaded, of all of the file's, by the goroutine of
-	// Open; those of the draft model begin at 0 again.
+	Prefixes engine.Prefixes // a folder of computed pages that servers share, so that each computes of a prompt what none has; the answers are the same
+
+	// Progress, where it is not nil, is told the bytes of weights that are loaded, of all of the file's, by the goroutine of Open; those of the draft model begin at 0 again.
 	Progress func(done, all int64)
 
 	// DraftVocab is the number of tokens of its vocabulary that the draft model considers, the most frequent ones of the
@@ -177,7 +177,7 @@ func (o Options) resident() resident.Options {
 	return resident.Options{
 		Context: o.Context, CacheType: o.CacheType, Threads: cmp.Or(o.Threads, par.Threads()), Parallel: cmp.Or(o.Parallel, defaultParallel), Chunk: o.Chunk,
 		NoRepack: o.NoRepack, Queue: queue, Memory: o.Memory, Progress: o.Progress, Eager: o.Eager, Forget: o.Forget, Adapters: o.Adapters,
-		Draft: o.Draft, DraftThreads: o.DraftThreads, DraftVocab: o.DraftVocab, DraftHead: o.DraftHead, Heads: o.Heads, SkipAdapters: o.SkipAdapters, DraftMemory: o.DraftMemory, Middle: o.Middle, Guides: o.Guides, Judge: o.Judge, Datastore: o.Datastore,
+		Draft: o.Draft, DraftThreads: o.DraftThreads, DraftVocab: o.DraftVocab, DraftHead: o.DraftHead, Heads: o.Heads, SkipAdapters: o.SkipAdapters, DraftMemory: o.DraftMemory, Middle: o.Middle, Guides: o.Guides, Judge: o.Judge, Datastore: o.Datastore, Prefixes: o.Prefixes,
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"grove/compute/substitute"
 	"grove/engine/memory"
 	"grove/engine/plan"
+	"grove/engine/prefixes"
 	"grove/engine/step"
 	"grove/internal/guard"
 	"grove/internal/par"
@@ -38,6 +39,9 @@ type Terms = step.Terms
 
 // Load counts an engine's sequences, pages and steps at a moment, for monitoring.
 type Load = step.Load
+
+// Prefixes says where the pages of texts are kept that engines share; the zero value keeps none.
+type Prefixes = prefixes.Config
 
 // The range of [Terms.Priority].
 const (
@@ -69,6 +73,7 @@ type Config struct {
 	Drafting    int               // sequences that draft at a time; 0: Seqs
 	Substitutes substitute.Layers // what stands for the layers that texts may drop ([layers.Places]); nil: none
 	DraftBytes  int               // bytes that the rounds of a text may take; 0: any
+	Prefixes    Prefixes          // a folder of pages that engines share
 }
 
 const (
@@ -87,6 +92,7 @@ type Engine struct {
 	vocab   int
 	limits  memory.Limits
 	texts   atomic.Int32                 // that draft
+	shared  *prefixes.Store              // nil: none
 	own     atomic.Pointer[adapters.Set] // of texts that are no sequences
 }
 
@@ -114,6 +120,7 @@ func New(m model.Model, pool *par.Pool, c Config) (*Engine, error) {
 	if path, err := e.CostPath(); err == nil {
 		e.steps.Costs.Load(path)
 	}
+	e.shared = prefixes.Open(&e.steps, c.Prefixes)
 	return e, nil
 }
 
@@ -187,13 +194,14 @@ func (c *Config) layers(info *model.Info) []kv.Layer {
 }
 
 // Close ends all calls with [ErrClosed], within a layer's time, and returns when no step runs and none will: then the
-// model and the pool may be closed. Later calls of the engine and of its sequences give ErrClosed, but for
+// model and the pool may be closed. It first writes the texts that wait for the folder of prefixes, for five seconds at most. Later calls of the engine and of its sequences give ErrClosed, but for
 // [Sequence.Close]; a second Close does nothing. It must not be called by a stage, a method or a rule.
 func (e *Engine) Close() {
 	e.steps.Close(fmt.Errorf("engine: the model %w", ErrClosed))
 	if e.encoder != nil {
 		e.encoder.Close()
 	}
+	e.shared.Close()
 }
 
 // Steps returns what makes the engine's steps, for jobs of other packages.

@@ -49,7 +49,7 @@ func (s *Sequence) Fork(sampleIndex int) (*Sequence, error) {
 	if src := s.trunk.Source; src != nil {
 		f.trunk.Source = &step.Source{IDs: src.IDs, Name: src.Name, States: src.States}
 	}
-	f.active = true
+	f.active, f.forked = true, true
 	f.prefix, f.first = s.prefix, s.first
 	f.trunk.Terms, f.text, f.prompt, f.known, f.trunk.Begun = s.trunk.Terms, slices.Clone(s.text), s.prompt, s.known, s.trunk.Begun
 	copy(f.logits, s.logits)

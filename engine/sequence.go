@@ -39,6 +39,7 @@ type Sequence struct {
 	family   *family        // the sequences that it was forked from or that were forked from it
 	restored bool           // pages of its trunk were read from a file
 	closed   bool
+	forked   bool // it is a fork of another
 	active   bool // the place from which its adapters work is known
 }
 
@@ -110,7 +111,9 @@ func (s *Sequence) Close() (err error) {
 		s.drafts = nil
 		s.e.texts.Add(-1)
 	}
-	return errors.Join(err, s.trunk.Close())
+	err = errors.Join(err, s.trunk.Close())
+	s.offerShared()
+	return err
 }
 
 // Len returns the number of tokens of the text.

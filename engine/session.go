@@ -42,6 +42,7 @@ func (s *Sequence) AppendSaved(ctx context.Context, ids []token.ID, path string)
 	if err := s.beginPrefix(len(ids), path); err != nil {
 		return err
 	}
+	first := len(s.text) == 0
 	if err := s.extend(ids); err != nil {
 		return err
 	}
@@ -54,7 +55,32 @@ func (s *Sequence) AppendSaved(ctx context.Context, ids []token.ID, path string)
 	}
 	s.prompt = len(s.text)
 	s.chain.Append(ids, true)
+	if first && path == "" {
+		if err := s.findShared(ctx); err != nil {
+			return err
+		}
+	}
 	return s.flush(ctx)
+}
+
+// findShared reads what the folder of prefixes has of the first prompt, and the cache has not.
+func (s *Sequence) findShared(ctx context.Context) error {
+	if s.prefix > 0 || s.stated != nil {
+		return nil // keys that depend on later tokens, and states that are told, are computed
+	}
+	known, err := s.e.shared.Restore(ctx, &s.trunk, s.text)
+	if s.known = max(s.known, known); !s.trunk.Begun {
+		s.reused += known
+	}
+	return err
+}
+
+// offerShared gives the folder of prefixes the text of a sequence that is closed. Forks are left out: they are many, and their beginning is that of
+// the text that they come from.
+func (s *Sequence) offerShared() {
+	if s.active && !s.forked && s.prefix == 0 && s.trunk.Source == nil {
+		s.e.shared.Offer(&s.trunk.Terms, s.text)
+	}
 }
 
 // Restored reports whether keys and values of the text were read from a file.

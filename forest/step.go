@@ -445,8 +445,13 @@ func (f *Forest) adapted(e Entry, adapter int) Entry {
 	if adapter == 0 {
 		return e
 	}
+	return NamedEntry(e, f.adapters[adapter-1])
+}
+
+// NamedEntry returns the entry of a row with a set of adapters of a name, of the entry that it has without.
+func NamedEntry(e Entry, set [sha256.Size]byte) Entry {
 	var b [sha256.Size + 16]byte
-	copy(b[:], f.adapters[adapter-1][:])
+	copy(b[:], set[:])
 	binary.LittleEndian.PutUint64(b[sha256.Size:], e.A)
 	binary.LittleEndian.PutUint64(b[sha256.Size+8:], e.B)
 	return digestEntry(sha256.Sum256(b[:]))

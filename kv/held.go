@@ -237,33 +237,11 @@ func (in *Reader) number(most int) (int, error) {
 // Take gives an empty sequence the pages that [Reader.Use] chose, behind its end: it is still empty, and [Cache.Truncate] gives
 // them back. Errors: [ErrFull]; nothing has changed then. It needs the cache to itself.
 func (in *Reader) Take(s forest.Seq) error {
-	for g := range in.k.groups {
-		if need := in.n - in.k.firstSeen(g, in.n*PageTokens); need > in.k.groups[g].pool.available() {
-			return fmt.Errorf("kv: %d pages of a session: %w", need, ErrFull)
-		}
+	ids, state, err := in.k.takePages(&in.k.seqs[s], in.n)
+	if err == nil {
+		in.ids, in.state = ids, state
 	}
-	t := &in.k.seqs[s]
-	if st := in.k.states; st != nil && in.n > 0 {
-		id, err := st.take()
-		if err != nil {
-			return err
-		}
-		st.drop(&t.state.loaded)
-		t.state.loaded, in.state = id, id
-	}
-	in.k.dropPages(t, 0)
-	in.ids = in.ids[:0]
-	for g := range in.k.groups {
-		for p := range in.n {
-			id := int32(noPage)
-			if p >= in.k.firstSeen(g, in.n*PageTokens) {
-				id, _ = in.k.groups[g].pool.take()
-			}
-			t.tables[g] = append(t.tables[g], id)
-		}
-		in.ids = append(in.ids, slices.Clone(t.tables[g]))
-	}
-	return nil
+	return err
 }
 
 // Fill reads the pages and checks the file's digest. It returns [ErrFile] where the file is damaged. It may run while
@@ -305,17 +283,63 @@ func (in *Reader) Fill() error {
 func (in *Reader) Adopt(s forest.Seq) error {
 	t := &in.k.seqs[s]
 	t.salt = in.name
-	for _, id := range in.text[:in.n*PageTokens] {
-		t.entries = append(t.entries, in.k.entry(t, len(t.entries), id))
-		if len(t.entries)%PageTokens == 0 {
-			in.k.seal(t)
+	return in.k.adopt(s, in.text, in.n)
+}
+
+// takePages gives a trunk of full pages those that a text of n pages has behind them, and that a row behind these sees, and the state
+// behind them. It returns the tables of the groups. Errors: [ErrFull]; nothing has changed then.
+func (k *Cache) takePages(t *trunk, n int) (tables [][]int32, state int32, err error) {
+	have := len(t.hashes)
+	for g := range k.groups {
+		if need := n - max(have, k.firstSeen(g, n*PageTokens)); need > k.groups[g].pool.available() {
+			return nil, NoState, fmt.Errorf("kv: %d pages of a file: %w", need, ErrFull)
 		}
 	}
-	if st := in.k.states; st != nil && in.n > 0 {
+	state = NoState
+	if st := k.states; st != nil && n > have {
+		if state, err = st.take(); err != nil {
+			return nil, NoState, err
+		}
+		st.drop(&t.state.loaded)
+		t.state.loaded = state
+	}
+	k.dropPages(t, have*PageTokens)
+	for g := range k.groups {
+		for p := have; p < n; p++ {
+			id := int32(noPage)
+			if p >= k.firstSeen(g, n*PageTokens) {
+				id, _ = k.groups[g].pool.take()
+			}
+			t.tables[g] = append(t.tables[g], id)
+		}
+		tables = append(tables, slices.Clone(t.tables[g]))
+	}
+	return tables, state, nil
+}
+
+// adopt makes the pages that takePages gave a sequence, and that have been read, its trunk: they hold the first n pages of a text.
+func (k *Cache) adopt(s forest.Seq, text []token.ID, n int) error {
+	t := &k.seqs[s]
+	have := len(t.entries)
+	for g := range k.groups { // pages of the trunk as it was, which no later row sees
+		for p := range min(have/PageTokens, k.firstSeen(g, n*PageTokens)) {
+			if id := t.tables[g][p]; id != noPage {
+				k.groups[g].pool.drop(id)
+				t.tables[g][p] = noPage
+			}
+		}
+	}
+	for _, id := range text[have : n*PageTokens] {
+		t.entries = append(t.entries, k.entry(t, len(t.entries), id))
+		if len(t.entries)%PageTokens == 0 {
+			k.seal(t)
+		}
+	}
+	if st := k.states; st != nil && n*PageTokens > have {
 		id := t.state.loaded
 		t.state.loaded = NoState
 		st.setBase(&t.state, id, len(t.entries))
-		in.k.nameBase(t)
+		k.nameBase(t)
 	}
-	return in.k.Forest.Extend(s, len(t.entries))
+	return k.Forest.Extend(s, len(t.entries)-have)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"grove/adapters"
+	"grove/engine"
 	"grove/internal/par"
 	"grove/method"
 	"grove/method/acceptance"
@@ -28,6 +29,7 @@ func (m *Model) start(o Options) (err error) {
 	if err := m.run(o, m.drafting, draftRoom); err != nil {
 		return err
 	}
+	o.Prefixes = engine.Prefixes{} // texts of models beside the model are not shared
 	m.Adapters.Base = adapters.Base{File: m.File, Info: m.Model.Info(), Pool: m.Pool}
 	m.Adapters.Room = func(n int) error {
 		_, err := room(o.Memory, m.Model.Info().Bytes+m.Engine.CacheBytes()+n)

@@ -62,6 +62,7 @@ type Options struct {
 	Guides       []string
 	Judge        string
 	Datastore    string
+	Prefixes     engine.Prefixes
 }
 
 // Model is a model in memory. Its methods are safe for concurrent use; the fields do not change while it is open.
@@ -155,7 +156,7 @@ func (o Options) engine(info *model.Info, drafting memory.Size, draftRoom int, l
 	}
 	return engine.Config{
 		Context: o.Context, CacheType: cacheType, Seqs: o.Parallel, Queue: o.Queue, Chunk: o.Chunk, Memory: limit,
-		Drafts: drafting.Drafts, Drafting: drafting.Texts, DraftBytes: draftRoom,
+		Drafts: drafting.Drafts, Drafting: drafting.Texts, DraftBytes: draftRoom, Prefixes: o.Prefixes,
 	}
 }
 

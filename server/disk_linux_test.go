@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"grove"
+	"grove/server"
 )
 
 // The first session is a page of 128 KiB, the next two: the disk has room for one of them, and not for the new one beside the old.
@@ -143,5 +144,25 @@ func diskFull(t *testing.T, how, dir string) {
 	}
 	if got, body := ask(30, ""); got != 200 || fileSize(t, path) < 256<<10 {
 		t.Errorf("with room again: %d %s", got, body)
+	}
+	prefixesFull(t, dir)
+}
+
+// prefixesFull: a folder of prefixes on a full disk costs no answer; what cannot be written is counted.
+func prefixesFull(t *testing.T, dir string) {
+	body := fmt.Sprintf(`{"prompt":%q,"max_tokens":3,"temperature":0}`, strings.Repeat("func f() {}\n", 40))
+	want := sharing(t, "", server.Config{}).post(t, "/v1/completions", body).at("choices/0/text")
+	s := sharing(t, dir, server.Config{})
+	for i := range 2 {
+		if got := s.post(t, "/v1/completions", body).at("choices/0/text"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+		s.settled(t)
+		if n := s.count(t, "grove_prefix_texts_failed_total"); n != i+1 {
+			t.Errorf("%d texts failed, want %d", n, i+1)
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "*", "*.tmp-*")); err != nil || len(left) != 0 {
+		t.Errorf("%v are left: %v", left, err)
 	}
 }

@@ -50,6 +50,8 @@ type serveCommand struct {
 	SessionDir  string        `name:"session-dir" placeholder:"DIR" var:"GROVE_SESSION_DIR" help:"Directory of session files, which requests name in the field session. Without it, requests may not name any."`
 	MaxSessions flags.Count   `placeholder:"N" default:"1000" var:"GROVE_MAX_SESSIONS" help:"Sessions of a key, or of all clients without keys, that are kept; further ones are refused. 0: any number. Default: ${default}."`
 	MaxBytes    flags.Bytes   `name:"max-session-bytes" placeholder:"BYTES" default:"16GiB" var:"GROVE_MAX_SESSION_BYTES" help:"Bytes of all session files; while there are as many, sessions are refused. Default: ${default}."`
+	PrefixDir   string        `name:"prefix-dir" placeholder:"DIR" var:"GROVE_PREFIX_DIR" help:"Directory of computed pages of prompts and answers, which several servers may share: each reads what another has computed. Whoever can write there can change answers."`
+	MaxPrefix   flags.Bytes   `name:"max-prefix-bytes" placeholder:"BYTES" default:"16GiB" var:"GROVE_MAX_PREFIX_BYTES" help:"Bytes of the files in --prefix-dir; those that were used longest ago are removed. 0: any number. Default: ${default}."`
 	Strict      bool          `var:"GROVE_STRICT" help:"Refuse requests with fields that their route does not read, also where they cannot change the answer."`
 	Lenient     bool          `var:"GROVE_LENIENT" help:"Leave unknown fields of requests out and log them. Without it, they are refused."`
 	All         bool          `var:"GROVE_ALL" help:"Serve all models of this machine by their names, each opened by its first request; see grove list."`
@@ -193,21 +195,31 @@ func (c *serveCommand) fields() (wire.Mode, error) {
 	return wire.Usual, nil
 }
 
-// checkDirs refuses a directory of sessions or of adapters that does not exist.
+// checkDirs refuses a directory of sessions, of prefixes or of adapters that does not exist.
 func (c *serveCommand) checkDirs() error {
-	for flag, dir := range map[string]string{"--session-dir": c.SessionDir, "--lora-dir": c.LoraDir} {
+	for flag, dir := range map[string]string{"--session-dir": c.SessionDir, "--lora-dir": c.LoraDir, "--prefix-dir": c.PrefixDir} {
 		info, err := os.Stat(dir)
 		if err == nil && !info.IsDir() {
 			err = fmt.Errorf("%s is not a directory", dir)
+		}
+		if err == nil && flag == "--prefix-dir" {
+			if other, e := os.Stat(c.SessionDir); e == nil && os.SameFile(info, other) {
+				err = fmt.Errorf("%s is --session-dir too; name another", dir)
+			}
 		}
 		if err != nil && dir != "" {
 			return &grove.OptionError{Err: fmt.Errorf("grove: %s: %w", flag, err)}
 		}
 	}
-	if c.SessionDir == "" {
-		return nil
+	for _, dir := range []string{c.SessionDir, c.PrefixDir} {
+		if dir == "" {
+			continue
+		}
+		if err := terminal.CheckFile(filepath.Join(dir, "session")); err != nil {
+			return err
+		}
 	}
-	return terminal.CheckFile(filepath.Join(c.SessionDir, "session"))
+	return nil
 }
 
 // queue returns how many requests may queue, as the library takes it.
@@ -231,5 +243,8 @@ func (c *serveCommand) open(n served.Model, memory uint64) (*grove.Model, error)
 	if err != nil {
 		return nil, err
 	}
-	return c.Open(n, grove.Options{Adapters: adapters, Queue: c.queue(), Memory: memory}, c.logger(os.Stderr))
+	o := grove.Options{Adapters: adapters, Queue: c.queue(), Memory: memory}
+	log := c.logger(os.Stderr)
+	o.Prefixes.Dir, o.Prefixes.Bytes, o.Prefixes.Log = c.PrefixDir, int64(min(c.MaxPrefix, math.MaxInt64)), log
+	return c.Open(n, o, log)
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // Write writes a file with what fill writes, under a temporary name beside path that is synced and then
@@ -168,21 +169,27 @@ func own(f *os.File) bool {
 
 // sweep removes the temporary files of path that nobody holds. It is tidiness: errors are left to what
 // comes next.
-func sweep(path string) {
-	entries, err := os.ReadDir(filepath.Dir(path))
+func sweep(path string) { sweepAll(filepath.Dir(path), filepath.Base(path), 0) }
+
+// Sweep removes the temporary files in a folder that nobody holds and that have not changed for an age: what writers have left that were killed.
+// The age is for file systems whose locks other machines do not see. Errors are left.
+func Sweep(dir string, age time.Duration) { sweepAll(dir, "", age) }
+
+// sweepAll removes the temporary files of a name, or of all names where it is "".
+func sweepAll(dir, base string, age time.Duration) {
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return
 	}
 	for _, e := range entries {
-		digits, ok := strings.CutPrefix(e.Name(), filepath.Base(path)+infix)
-		if !ok || digits == "" || strings.Trim(digits, "0123456789") != "" || !e.Type().IsRegular() {
+		of, digits, ok := cutLast(e.Name(), infix)
+		if !ok || base != "" && of != base || digits == "" || strings.Trim(digits, "0123456789") != "" || !e.Type().IsRegular() {
 			continue
 		}
-		name := filepath.Join(filepath.Dir(path), e.Name())
-		if info, err := e.Info(); err != nil || !abandoned(info) {
+		if info, err := e.Info(); err != nil || !abandoned(info) || time.Since(info.ModTime()) < age {
 			continue
 		}
-		f, err := os.OpenFile(name, os.O_RDWR, 0)
+		f, err := os.OpenFile(filepath.Join(dir, e.Name()), os.O_RDWR, 0)
 		if err != nil {
 			continue
 		}
@@ -191,4 +198,13 @@ func sweep(path string) {
 		}
 		f.Close()
 	}
+}
+
+// cutLast cuts s around the last sep.
+func cutLast(s, sep string) (before, after string, ok bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
 }

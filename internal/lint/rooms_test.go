@@ -41,7 +41,7 @@ var rooms = []string{
 	"score",
 	"engine",
 	"engine/drafting",
-	"engine/learned",
+	"engine/learned engine/prefixes",
 	"engine/scoring engine/session engine/timing",
 	"engine/texts",
 	"engine/step",

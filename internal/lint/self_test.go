@@ -162,7 +162,7 @@ func TestBudgets(t *testing.T) {
 	core := fstest.MapFS{}
 	for i, dir := range []string{"engine", "engine/plan", "kv", "verify", "sample", "forest", "method"} {
 		for j := range 4 {
-			core[fmt.Sprintf("%s/%d.go", dir, j)] = lineFile("p", 710+6*(i/6))
+			core[fmt.Sprintf("%s/%d.go", dir, j)] = lineFile("p", 732+2*(i/6))
 		}
 	}
 	for _, c := range []struct {
@@ -173,7 +173,7 @@ func TestBudgets(t *testing.T) {
 		{"a method", fstest.MapFS{"method/text/x/x.go": lineFile("x", 300)}, nil},
 		{"a large method", fstest.MapFS{"method/text/x/x.go": lineFile("x", 301)}, []string{"method/text/x: 301 lines, more than 300"}},
 		{"what methods share", fstest.MapFS{"method/grow/x.go": lineFile("grow", 301)}, nil},
-		{"the core", core, []string{"core: 19904 lines, more than 19900"}},
+		{"the core", core, []string{"core: 20504 lines, more than 20500"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m, err := load(c.fsys)

@@ -68,6 +68,7 @@ func (m *Metrics) figures() (f figures) {
 		f.load.Steps += l.Steps
 		f.load.Rows += l.Rows
 		f.load.Preempted += l.Preempted
+		f.load.Prefixes.Add(l.Prefixes)
 		f.load.Pages.Total += l.Pages.Total
 		if l.Pages.Total > 0 {
 			f.share = max(f.share, float64(l.Pages.Used)/float64(l.Pages.Total))
@@ -141,6 +142,26 @@ var metrics = []metric{
 		func(f figures) float64 { return float64(f.load.Rows) }},
 	{"grove_preemptions_total", "", "vllm:num_preemptions_total", "Preemptions: texts that lost their pages to another and are computed again.", counter,
 		func(f figures) float64 { return float64(f.load.Preempted) }},
+	{"grove_prefix_models", "", "", "Models that use the folder of prefixes: their identity is known.", gauge,
+		func(f figures) float64 { return float64(f.load.Prefixes.Open) }},
+	{"grove_prefix_texts_found_total", "", "", "Prompts with a part that was read from the folder of prefixes.", counter,
+		func(f figures) float64 { return float64(f.load.Prefixes.Found) }},
+	{"grove_prefix_tokens_found_total", "", "", "Prompt tokens of these parts.", counter,
+		func(f figures) float64 { return float64(f.load.Prefixes.Tokens) }},
+	{"grove_prefix_files_read_total", "", "", "Files that were read from the folder of prefixes.", counter,
+		func(f figures) float64 { return float64(f.load.Prefixes.Read) }},
+	{"grove_prefix_files_refused_total", "", "", "Files of the folder of prefixes that could not be used.", counter,
+		func(f figures) float64 { return float64(f.load.Prefixes.Refused) }},
+	{"grove_prefix_files_written_total", "", "", "Files that were written to the folder of prefixes.", counter,
+		func(f figures) float64 { return float64(f.load.Prefixes.Written) }},
+	{"grove_prefix_files_removed_total", "", "", "Files of the folder of prefixes that made room for others.", counter,
+		func(f figures) float64 { return float64(f.load.Prefixes.Removed) }},
+	{"grove_prefix_texts_failed_total", "", "", "Texts that could not be written to the folder of prefixes.", counter,
+		func(f figures) float64 { return float64(f.load.Prefixes.Failed) }},
+	{"grove_prefix_texts_dropped_total", "", "", "Texts that were not written, since too many waited for it.", counter,
+		func(f figures) float64 { return float64(f.load.Prefixes.Dropped) }},
+	{"grove_prefix_texts_queued", "", "", "Texts that are written to the folder of prefixes, or are to be.", gauge,
+		func(f figures) float64 { return float64(f.load.Prefixes.Queued) }},
 	{"grove_internal_errors_total", "", "", "Panics, each of which failed one request.", counter,
 		func(f figures) float64 { return float64(f.faults) }},
 }

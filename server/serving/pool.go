@@ -64,7 +64,7 @@ type Pool struct {
 	mu      sync.Mutex
 	waits   *waiting   // the model that waits for memory; nil: none does
 	entries []*entry   // those that were added, and behind them those of the catalog that requests named
-	closed  grove.Load // the steps, rows and preemptions of the models that were closed
+	closed  grove.Load // the steps, rows, preemptions and prefixes of the models that were closed
 }
 
 // entry is a model, open or not. The pool's lock guards it.
@@ -294,6 +294,8 @@ func (p *Pool) unload(e *entry, since time.Time) error {
 	e.model, e.keep = nil, 0
 	l := h.Model.Load()
 	p.closed.Steps, p.closed.Rows, p.closed.Preempted = p.closed.Steps+l.Steps, p.closed.Rows+l.Rows, p.closed.Preempted+l.Preempted
+	l.Prefixes.Open, l.Prefixes.Queued = 0, 0
+	p.closed.Prefixes.Add(l.Prefixes)
 	p.mu.Unlock()
 	err := h.Model.Close()
 	if err != nil {
