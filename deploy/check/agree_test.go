@@ -47,7 +47,7 @@ func TestAgree(t *testing.T) {
 		{"production", build(t, filepath.Join(overlays, "production"))},
 	} {
 		t.Run(c.setting, func(t *testing.T) {
-			got, _ := install(t, settings[c.setting])
+			got, _ := install(t, "grove", settings[c.setting])
 			for name, o := range got {
 				labels := labelsOf(t, o)
 				for _, label := range []string{"app.kubernetes.io/managed-by", "helm.sh/chart"} {

@@ -87,7 +87,7 @@ func each(t *testing.T, check func(*testing.T, objects)) {
 	}
 	for name, values := range settings {
 		t.Run("chart "+name, func(t *testing.T) {
-			all, _ := install(t, values)
+			all, _ := install(t, "grove", values)
 			check(t, all)
 		})
 	}

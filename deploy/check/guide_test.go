@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"text/template"
 
 	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v4/pkg/chart/common"
@@ -20,13 +21,8 @@ import (
 	apps "k8s.io/api/apps/v1"
 	autoscaling "k8s.io/api/autoscaling/v2"
 	core "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	inference "sigs.k8s.io/gateway-api-inference-extension/api/v1"
-	prometheus "sigs.k8s.io/prometheus-adapter/pkg/client"
 	"sigs.k8s.io/prometheus-adapter/pkg/config"
-	"sigs.k8s.io/prometheus-adapter/pkg/naming"
 	"sigs.k8s.io/yaml"
 )
 
@@ -159,29 +155,38 @@ func TestAdapterRule(t *testing.T) {
 	if err := yaml.UnmarshalStrict([]byte(guide(t, "(?s)```yaml\n(rules:.*?)```")), &rules); err != nil {
 		t.Fatal(err)
 	}
-	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{core.SchemeGroupVersion})
-	mapper.Add(core.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
-	mapper.Add(core.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
-	namers, err := naming.NamersFromConfig(rules.Rules, mapper)
+	if len(rules.Rules) != 1 {
+		t.Fatalf("there are %d rules; want 1", len(rules.Rules))
+	}
+	rule := rules.Rules[0]
+	want := config.DiscoveryRule{
+		SeriesQuery:  rule.SeriesQuery,
+		MetricsQuery: rule.MetricsQuery,
+		Resources:    config.ResourceMapping{Overrides: map[string]config.GroupResource{"namespace": {Resource: "namespace"}, "pod": {Resource: "pod"}}},
+	}
+	if diff := cmp.Diff(want, rule); diff != "" {
+		t.Error("the rule has not the labels of the series, or names metrics anew:", diff)
+	}
+	series := regexp.MustCompile(`^\{__name__=~"([^"]+)",namespace!="",pod!=""\}$`).FindStringSubmatch(rule.SeriesQuery)
+	if series == nil {
+		t.Fatalf("the rule's series are %s", rule.SeriesQuery)
+	}
+	query, err := template.New("query").Delims("<<", ">>").Option("missingkey=error").Parse(rule.MetricsQuery)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(namers) != 1 {
-		t.Fatalf("there are %d rules; want 1", len(namers))
-	}
-	series := regexp.MustCompile(`__name__=~"([^"]+)"`).FindStringSubmatch(string(namers[0].Selector()))
 	scaler := get[autoscaling.HorizontalPodAutoscaler](t, build(t, filepath.Join(overlays, "autoscaled")), "HorizontalPodAutoscaler grove")
 	for _, m := range scaler.Spec.Metrics {
 		name := m.Pods.Metric.Name
-		if series == nil || !regexp.MustCompile("^(?:"+series[1]+")$").MatchString(name) {
-			t.Errorf("the rule's series %s are not those of %s", namers[0].Selector(), name)
+		if !regexp.MustCompile("^(?:" + series[1] + ")$").MatchString(name) {
+			t.Errorf("the rule's series %s are not those of %s", rule.SeriesQuery, name)
 		}
-		if served, err := namers[0].MetricNameForSeries(prometheus.Series{Name: name}); err != nil || served != name {
-			t.Errorf("the adapter serves %s as %s: %v", name, served, err)
+		var text strings.Builder
+		if err := query.Execute(&text, map[string]string{"Series": name, "LabelMatchers": `pod=~"a|b"`, "GroupBy": "pod"}); err != nil {
+			t.Error(err)
 		}
-		query, err := namers[0].QueryForSeries(name, schema.GroupResource{Resource: "pods"}, "default", labels.Everything(), "grove-0", "grove-1")
-		if want := `sum(` + name + `{namespace="default",pod=~"grove-0|grove-1"}) by (pod)`; err != nil || string(query) != want {
-			t.Errorf("the query is %s (%v); want %s", query, err, want)
+		if want := `sum(` + name + `{pod=~"a|b"}) by (pod)`; text.String() != want {
+			t.Errorf("the query is %s; want %s", text.String(), want)
 		}
 	}
 }

@@ -28,27 +28,70 @@ func TestFaults(t *testing.T) {
 		}
 	})
 	for name, values := range settings {
-		installed, tested := install(t, values)
-		for _, o := range tested {
-			p := o.(*core.Pod)
-			for _, fault := range faultsOfPod(p.Spec) {
-				t.Errorf("the pod of helm test with the settings %s: %s", name, fault)
-			}
-			if service := get[core.Service](t, installed, "Service grove"); selects(service.Spec.Selector, p.Labels) {
-				t.Errorf("the service sends requests to the pod of helm test")
+		t.Run("release with the settings "+name, func(t *testing.T) { testRelease(t, "other", values) })
+	}
+}
+
+// testRelease: neither the objects of a release nor the pod of helm test have faults.
+func testRelease(t *testing.T, release, values string) {
+	installed, tested := install(t, release, values)
+	for _, fault := range faults(installed) {
+		t.Error(fault)
+	}
+	p := get[core.Pod](t, tested, "Pod "+release+"-test")
+	for _, fault := range faultsOfPod(p.Spec) {
+		t.Errorf("the pod of helm test: %s", fault)
+	}
+	service := get[core.Service](t, installed, "Service "+release)
+	if selects(service.Spec.Selector, p.Labels) {
+		t.Error("the service sends requests to the pod of helm test")
+	}
+	if policy, ok := installed["NetworkPolicy "+release].(*networking.NetworkPolicy); ok && !selects(policy.Spec.Ingress[0].From[0].PodSelector.MatchLabels, p.Labels) {
+		t.Error("the network policy does not admit the pod of helm test")
+	}
+	if want := fmt.Sprintf("--addr=%s:%d", release, service.Spec.Ports[0].Port); !slices.Contains(p.Spec.Containers[0].Args, want) {
+		t.Errorf("the pod of helm test has the arguments %q; want %s", p.Spec.Containers[0].Args, want)
+	}
+}
+
+// TestPool: a pool names its endpoint picker, and a route the pool, where there is one.
+func TestPool(t *testing.T) {
+	for _, c := range []struct{ values, picker, backend string }{
+		{"{inferencePool: {enabled: true}, httpRoute: {enabled: true}}", "other-epp", "InferencePool other"},
+		{"{inferencePool: {enabled: true, picker: choose}, httpRoute: {enabled: true, pool: far}}", "choose", "InferencePool far"},
+		{"httpRoute: {enabled: true}", "", "Service other"},
+	} {
+		all, _ := install(t, "other", c.values)
+		if c.picker != "" {
+			if got := get[inference.InferencePool](t, all, "InferencePool other").Spec.EndpointPickerRef.Name; string(got) != c.picker {
+				t.Errorf("%s: the endpoint picker is %s; want %s", c.values, got, c.picker)
 			}
 		}
-		if len(tested) != 1 {
-			t.Errorf("%d pods of helm test with the settings %s; want 1", len(tested), name)
+		to := get[gateway.HTTPRoute](t, all, "HTTPRoute other").Spec.Rules[0].BackendRefs[0]
+		kind := "Service"
+		if to.Kind != nil {
+			kind = string(*to.Kind)
+		}
+		if got := kind + " " + string(to.Name); got != c.backend {
+			t.Errorf("%s: requests go to %s; want %s", c.values, got, c.backend)
 		}
 	}
 }
 
 // faults returns what is wrong with objects that go together.
 func faults(all objects) (found []string) {
-	d, ok := all["Deployment grove"].(*apps.Deployment)
-	if !ok {
-		return []string{"there is no deployment grove"}
+	var d *apps.Deployment
+	var scaler *autoscaling.HorizontalPodAutoscaler
+	for _, o := range all {
+		switch o := o.(type) {
+		case *apps.Deployment:
+			d = o
+		case *autoscaling.HorizontalPodAutoscaler:
+			scaler = o
+		}
+	}
+	if d == nil {
+		return []string{"there is no deployment"}
 	}
 	pod, port := d.Spec.Template, d.Spec.Template.Spec.Containers[0].Ports[0]
 	found = append(faultsOfPod(pod.Spec), faultsOfRollout(d)...)
@@ -58,11 +101,13 @@ func faults(all objects) (found []string) {
 		}
 	}
 	fault(!selects(d.Spec.Selector.MatchLabels, pod.Labels), "the deployment does not select its pods")
-	fault(d.Spec.Replicas == nil && all["HorizontalPodAutoscaler grove"] == nil, "neither the deployment nor an autoscaler says how many pods there are")
+	fault(d.Spec.Replicas == nil && scaler == nil, "neither the deployment nor an autoscaler says how many pods there are")
 	isPort := func(p intstr.IntOrString) bool {
 		return p == intstr.FromString(port.Name) || p == intstr.FromInt32(port.ContainerPort)
 	}
 	for name, o := range all {
+		_, own, _ := strings.Cut(name, " ")
+		fault(own != d.Name, "%s has not the name of %s", name, d.Name)
 		switch o := o.(type) {
 		case *core.Service:
 			fault(!selects(o.Spec.Selector, pod.Labels), "%s does not select the pods", name)
@@ -84,7 +129,7 @@ func faults(all objects) (found []string) {
 			service, _ := all["Service "+string(to.Name)].(*core.Service)
 			fault(to.Group == nil && (service == nil || to.Port == nil || int32(*to.Port) != service.Spec.Ports[0].Port), "%s has no service with its port", name)
 		case *monitoring.ServiceMonitor:
-			service, _ := all["Service grove"].(*core.Service)
+			service, _ := all["Service "+d.Name].(*core.Service)
 			fault(service == nil || !selects(o.Spec.Selector.MatchLabels, service.Labels), "%s does not select the service", name)
 			fault(service == nil || o.Spec.Endpoints[0].Port != service.Spec.Ports[0].Name, "%s has the port %s, which the service lacks", name, o.Spec.Endpoints[0].Port)
 		case *autoscaling.HorizontalPodAutoscaler:
@@ -187,6 +232,9 @@ func TestFaultsFound(t *testing.T) {
 	for _, name := range []string{"inference-gateway.yaml", overlays + "/autoscaled/autoscaler.yaml", overlays + "/production/policy.yaml"} {
 		parts = append(parts, readText(t, name))
 	}
+	if found := faults(mustDecode(t, parts[0])); len(found) != 1 || !strings.Contains(found[0], "how many pods") {
+		t.Errorf("without a number of pods the faults are %q", found)
+	}
 	text := strings.Join(parts, "---\n")
 	if found := faults(mustDecode(t, text)); len(found) > 0 {
 		t.Fatalf("without a change the faults are %q", found)
@@ -215,7 +263,7 @@ func TestFaultsFound(t *testing.T) {
 		{"targetPort: http", "targetPort: web", "the port web, which pods lack"},
 		{"selector: {app: grove}", "selector: {app: other}", "Service grove does not select"},
 		{"maxUnavailable: 1 #", "minAvailable: 1 #", "blocks the drain"},
-		{"kind: HorizontalPodAutoscaler\nmetadata:\n  name: grove", "kind: HorizontalPodAutoscaler\nmetadata:\n  name: other", "how many pods"},
+		{"kind: HorizontalPodAutoscaler\nmetadata:\n  name: grove", "kind: HorizontalPodAutoscaler\nmetadata:\n  name: other", "HorizontalPodAutoscaler other has not the name of grove"},
 		{"  progressDeadlineSeconds", "  replicas: 2\n  progressDeadlineSeconds", "has a number of pods beside HorizontalPodAutoscaler grove"},
 		{"kind: Deployment, name: grove", "kind: Deployment, name: other", "scales Deployment other"},
 		{"- type: Pods #", "- type: External #", "has a metric of the type External"},

@@ -119,10 +119,10 @@ func render(release, values string) (map[string]string, error) {
 	return named, nil
 }
 
-// install returns the objects of a release called grove, without the pods of helm test, and the latter.
-func install(t *testing.T, values string) (objects, objects) {
+// install returns the objects of a release, without the pods of helm test, and the latter.
+func install(t *testing.T, release, values string) (objects, objects) {
 	t.Helper()
-	files, err := render("grove", values)
+	files, err := render(release, values)
 	if err != nil {
 		t.Fatal(err)
 	}

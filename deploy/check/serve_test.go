@@ -29,7 +29,7 @@ const operator = "sk-0123456789"
 func TestServe(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "grove")
 	c := exec.Command("go", "build", "-o", program, "./cmd/grove")
-	c.Dir, c.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
+	c.Dir = "../.."
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -64,7 +64,7 @@ func TestServe(t *testing.T) {
 		}
 	})
 	t.Run("helm test", func(t *testing.T) {
-		all, tested := install(t, "")
+		all, tested := install(t, "grove", "")
 		url, err := start(t, program, get[apps.Deployment](t, all, "Deployment grove").Spec.Template.Spec.Containers[0])
 		if err != nil {
 			t.Fatal(err)
@@ -79,7 +79,7 @@ func TestServe(t *testing.T) {
 	})
 	t.Run("refused", func(t *testing.T) {
 		for _, values := range []string{"server: {extraArgs: [--paralel=8]}", "server: {env: [{name: GROVE_PORT, value: 'tcp://10.0.0.1:80'}]}"} {
-			all, _ := install(t, values)
+			all, _ := install(t, "grove", values)
 			if _, err := start(t, program, get[apps.Deployment](t, all, "Deployment grove").Spec.Template.Spec.Containers[0]); err == nil {
 				t.Errorf("a server starts with %s", values)
 			}
