@@ -104,11 +104,11 @@ type Lines struct {
 func NewLines(r io.Reader) *Lines { return &Lines{r: bufio.NewReaderSize(r, 1<<16)} }
 
 // Next returns the next line that is not empty, without its end, and its number from 1, for which empty lines count. The line is valid until the next call. One that is too
-// long is cut one byte beyond [MaxLine], which [Parse] refuses. Errors: [io.EOF] behind the last line, more than [MaxLines], those of reading.
+// long is cut one byte beyond [MaxLine], which [Parse] refuses. Errors: [io.EOF] with the number of lines, more than [MaxLines], those of reading.
 func (l *Lines) Next() (line []byte, number int32, err error) {
 	for {
 		if err := l.read(); err != nil {
-			return nil, 0, err
+			return nil, l.number, err
 		}
 		if l.number++; l.number > MaxLines {
 			return nil, 0, fmt.Errorf("more than %d lines; split the file", MaxLines)

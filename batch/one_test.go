@@ -78,7 +78,7 @@ func TestAlone(t *testing.T) {
 // TestLines: numbers count empty lines, a last line needs no end, long lines are cut, and too many are refused.
 func TestLines(t *testing.T) {
 	long := strings.Repeat("x", batch.MaxLine+5)
-	lines := batch.NewLines(strings.NewReader("\n a\r\n\n" + long + "\nlast"))
+	lines := batch.NewLines(strings.NewReader("\n a\r\n\n" + long + "\nlast\n\n"))
 	for _, want := range []struct {
 		line   string
 		number int32
@@ -87,8 +87,8 @@ func TestLines(t *testing.T) {
 			t.Errorf("line %d of %d bytes, %v; want line %d", number, len(line), err, want.number)
 		}
 	}
-	if _, _, err := lines.Next(); err != io.EOF {
-		t.Error(err)
+	if _, all, err := lines.Next(); all != 6 || err != io.EOF {
+		t.Errorf("%d lines, %v", all, err)
 	}
 	lines = batch.NewLines(bytes.NewReader(bytes.Repeat([]byte("\n"), batch.MaxLines+1)))
 	if _, _, err := lines.Next(); err == nil || err.Error() != "more than 16777216 lines; split the file" {
