@@ -23,7 +23,7 @@ type attempt struct {
 // errPanic is the panic of an emitter.
 var errPanic = errors.New("the next transform failed")
 
-// try drives an instance through a bundle as the SDK does. It returns what the bundle emits if it succeeds; reused reports whether a runner may use the instance again.
+// try drives an instance through a bundle as the SDK does. It returns what the bundle emits if it succeeds.
 func (a attempt) try(ctx context.Context, f *answerFn, bundle []Line) (answers, failures []string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -63,7 +63,7 @@ func (a attempt) try(ctx context.Context, f *answerFn, bundle []Line) (answers, 
 	}
 }
 
-// lines reads a file of requests.
+// linesOf reads a file of requests.
 func linesOf(t *testing.T, path string) (all []Line) {
 	t.Helper()
 	if err := new(readFn).ProcessElement(t.Context(), path, func(l Line) { all = append(all, l) }); err != nil {
@@ -101,8 +101,8 @@ func TestAttempts(t *testing.T) {
 			r := rand.New(rand.NewPCG(7, uint64(w)))
 			f := &answerFn{opened: few}
 			for at := w * len(all) / 4; at < (w+1)*len(all)/4; {
-				bundle := all[at:min(at+1+r.IntN(20), (w+1)*len(all)/4)]
-				a := attempt{r.IntN(2*len(bundle) + 2), []string{"left", "panic", "cancelled"}[r.IntN(3)]}
+				bundle := all[at:min(at+1+r.IntN(10), (w+1)*len(all)/4)]
+				a := attempt{r.IntN(len(bundle)*3/2 + 2), []string{"left", "panic", "cancelled"}[r.IntN(3)]}
 				good, bad, err := a.try(t.Context(), f, bundle)
 				if r.IntN(3) == 0 { // another worker has the bundle, too
 					twin := &answerFn{opened: few}

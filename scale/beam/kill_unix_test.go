@@ -35,7 +35,7 @@ func TestKilled(t *testing.T) {
 	took := time.Since(began)
 	same(t, want.Output, out)
 	killed := 0
-	for range 8 {
+	for range 5 {
 		put(t, out, "old")
 		put(t, faults, "old")
 		c := start()
