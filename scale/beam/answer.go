@@ -15,7 +15,7 @@ func init() {
 	register.DoFn4x1[context.Context, Line, func(string), func(string), error](new(answerFn))
 }
 
-// Answer answers lines of requests ([Line]) by a model. Its outputs are texts: the lines of answers, and of those that have none, in the form of grove batch (docs/batch.md).
+// Answer answers lines of requests ([Line]), of which there must be an end, by a model. Its outputs are texts: the lines of answers, and of those that have none, in the form of grove batch (docs/batch.md).
 // Both are in the global window. Errors: settings of the model that are out of their range.
 func Answer(s beam.Scope, m Model, lines beam.PCollection) (answers, failures beam.PCollection, err error) {
 	if m, err = m.complete(); err != nil {

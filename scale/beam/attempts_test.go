@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -141,6 +143,46 @@ func TestAttempts(t *testing.T) {
 	same(t, want.Errors, put(t, filepath.Join(dir, "failures"), failures...))
 	for range cap(few.flight) { // what was given up has left its places
 		few.flight <- struct{}{}
+	}
+}
+
+// TestFlight: as many requests are under way as the process may have, in all bundles together, and no more.
+func TestFlight(t *testing.T) {
+	const most = 5
+	var mu sync.Mutex
+	now, peak, all := 0, 0, make(chan struct{})
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		if now++; now > peak {
+			if peak = now; peak == most {
+				close(all)
+			}
+		}
+		mu.Unlock()
+		<-all // no request ends before as many are under way
+		mu.Lock()
+		now--
+		mu.Unlock()
+		_, _ = io.WriteString(w, "{}")
+	})
+	o := &opened{Handler: h, flight: make(chan struct{}, most)}
+	var bundles sync.WaitGroup
+	for b := range 3 {
+		var lines []Line
+		for i := range 20 {
+			lines = append(lines, Line{int32(i + 1), []byte(line(fmt.Sprintf("%d-%d", b, i), "/v1/embeddings", "{}"))})
+		}
+		bundles.Go(func() {
+			f := &answerFn{opened: o}
+			answers, failures, err := attempt{ends: -1}.try(t.Context(), f, lines)
+			if len(answers) != len(lines) || len(failures) != 0 || err != nil {
+				t.Errorf("%d answers, %d failures, %v", len(answers), len(failures), err)
+			}
+		})
+	}
+	bundles.Wait()
+	if peak != most {
+		t.Errorf("%d requests were under way at a time", peak)
 	}
 }
 

@@ -40,15 +40,22 @@ func (f Files) complete() (Files, error) {
 		return f, fmt.Errorf("beam: %s, %s, %s: input, output and errors need a file each", f.Input, f.Output, f.Errors)
 	}
 	for _, path := range []string{f.Input, f.Output, f.Errors} {
-		fs, err := filesystem.New(context.Background(), path)
-		if err != nil {
-			return f, fmt.Errorf("beam: %w", err)
-		}
-		if err := fs.Close(); err != nil {
+		if err := served(path); err != nil {
 			return f, err
 		}
 	}
 	return f, nil
+}
+
+// served returns an error where this program has no file system for a path. It opens none: they may need what the workers alone have.
+func served(path string) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("beam: %v", p)
+		}
+	}()
+	filesystem.ValidateScheme(path) // which panics
+	return nil
 }
 
 // Batch answers files of requests: grove batch as a pipeline.
