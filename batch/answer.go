@@ -9,27 +9,10 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
-	"time"
 )
 
 // maxAnswer bounds the bytes of an answer.
 const maxAnswer = 256 << 20
-
-// record is a line of the files that are written.
-type record struct {
-	ID       string    `json:"id"`
-	CustomID *string   `json:"custom_id"`
-	Line     int32     `json:"line,omitempty"` // of the requests; of failures alone
-	Response *response `json:"response"`
-	Error    *fault    `json:"error"`
-}
-
-// response is what the handler said.
-type response struct {
-	Status    int             `json:"status_code"`
-	RequestID string          `json:"request_id"`
-	Body      json.RawMessage `json:"body"`
-}
 
 // recorder takes a handler's answer.
 type recorder struct {
@@ -60,40 +43,8 @@ func (r *recorder) Write(b []byte) (int, error) {
 	return r.body.Write(b)
 }
 
-// Waits between attempts of a request that the handler cannot take now.
-const (
-	firstWait = 20 * time.Millisecond
-	attempts  = 12 // which wait 41 s together
-)
-
-// answer lets the handler answer a request. One that it cannot take now is sent again, and fails in the end.
-func answer(ctx context.Context, h http.Handler, q *request) (*record, error) {
-	wait := firstWait
-	for n := 1; ; n++ {
-		w := &recorder{header: http.Header{}}
-		bad, err := call(ctx, h, q, w)
-		switch {
-		case err != nil:
-			return nil, err
-		case ctx.Err() != nil:
-			return nil, context.Cause(ctx)
-		case bad != nil:
-			return &record{ID: "batch_req_" + q.name(), CustomID: &q.id, Error: bad}, nil
-		}
-		if n == attempts || w.status != http.StatusTooManyRequests && w.status != http.StatusServiceUnavailable {
-			return q.record(w), nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(wait):
-			wait *= 2
-		}
-	}
-}
-
 // call calls the handler. A panic is a fault of the request.
-func call(ctx context.Context, h http.Handler, q *request, w http.ResponseWriter) (bad *fault, err error) {
+func call(ctx context.Context, h http.Handler, q *Request, w http.ResponseWriter) (bad *Refusal, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost"+q.url, bytes.NewReader(q.body))
 	if err != nil {
 		return nil, err
@@ -103,47 +54,29 @@ func call(ctx context.Context, h http.Handler, q *request, w http.ResponseWriter
 	r.Header.Set("X-Request-Id", "batch-"+q.name())
 	defer func() {
 		if p := recover(); p != nil {
-			bad = faultf("handler_failed", "the handler of %s failed: %v", q.url, p)
+			bad = refusalf("handler_failed", "the handler of %s failed: %v", q.url, p)
 		}
 	}()
 	h.ServeHTTP(w, r)
 	return nil, nil
 }
 
-// record returns the line that an answer becomes.
-func (q *request) record(w *recorder) *record {
-	r := &record{ID: "batch_req_" + q.name(), CustomID: &q.id}
-	body, err := settle(w.body.Bytes(), q.name())
+// result returns the result of an answer.
+func (r *Request) result(w *recorder) *Result {
+	result := &Result{ID: "batch_req_" + r.name(), CustomID: &r.id}
+	body, err := settle(w.body.Bytes(), r.name())
 	if w.long {
 		err = errLong
 	}
 	if err != nil {
-		r.Error = faultf("invalid_answer", "status %d: %v", w.status, err)
-		return r
+		result.Error = refusalf("invalid_answer", "status %d: %v", w.status, err)
+	} else {
+		result.Response = &Response{Status: w.status, RequestID: "batch-" + r.name(), Body: body}
 	}
-	r.Response = &response{Status: w.status, RequestID: "batch-" + q.name(), Body: body}
-	return r
-}
-
-// fails reports whether a record is of a request without an answer, and by which code.
-func (r *record) fails() (code string, fails bool) {
-	switch {
-	case r.Error != nil:
-		return r.Error.Code, true
-	case r.Response == nil:
-		return "no_response", true
-	case r.Response.Status == http.StatusOK:
-		return "", false
+	if _, failed := result.Failed(); failed {
+		result.Line = r.Line
 	}
-	var body struct {
-		Error struct {
-			Code string `json:"code"`
-		} `json:"error"`
-	}
-	if json.Unmarshal(r.Response.Body, &body); body.Error.Code != "" {
-		return body.Error.Code, true
-	}
-	return fmt.Sprintf("status_%d", r.Response.Status), true
+	return result
 }
 
 // settle takes out of an answer what differs between two runs, so that a request has the same answer, byte by byte, each time: times, and counts of what

@@ -40,11 +40,11 @@ func TestBusy(t *testing.T) {
 	}{{0, 1, ""}, {3, 4, ""}, {11, 12, ""}, {12, 12, "memory_full"}} {
 		synctest.Test(t, func(t *testing.T) {
 			h := &busy{left: c.refusals}
-			r, err := answer(t.Context(), h, &request{url: "/v1/completions"})
+			r, err := Answer(t.Context(), h, &Request{url: "/v1/completions"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if code, _ := r.fails(); code != c.code || h.asked != c.asked {
+			if code, _ := r.Failed(); code != c.code || h.asked != c.asked {
 				t.Errorf("%d refusals: asked %d times, %q", c.refusals, h.asked, code)
 			}
 		})
@@ -123,7 +123,7 @@ func FuzzLine(f *testing.F) {
 	f.Add([]byte(`{"custom_id":"a","method":"POST","url":"/v1/responses","body": { } }`))
 	f.Add([]byte(`{"custom_id":"a","method":"POST","url":"/v1/embeddings","body":{"stream":true}}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
-		q, bad := parse(line)
+		q, bad := Parse(1, line)
 		if q == nil {
 			t.Fatal("no request, not even one with a name")
 		}
@@ -134,7 +134,7 @@ func FuzzLine(f *testing.F) {
 		if err := json.Unmarshal(q.body, &body); err != nil {
 			t.Fatalf("%s: %v", q.body, err)
 		}
-		if q.id == "" || len(q.id) > maxID || !strings.HasPrefix(q.url, "/v1/") {
+		if q.id == "" || len(q.id) > MaxCustomID || !strings.HasPrefix(q.url, "/v1/") {
 			t.Errorf("%+v", q)
 		}
 	})

@@ -129,12 +129,12 @@ func (b *Batch) recover() (err error) {
 }
 
 // recorded counts a line of a file that was written before.
-func (b *Batch) recorded(r *record) error {
+func (b *Batch) recorded(r *Result) error {
 	if b.state == nil {
 		return fmt.Errorf("no batch is known to have written it (%s is missing): name another file, or remove it", b.o.Out+stateSuffix)
 	}
 	i, found := 0, false
-	if _, failed := r.fails(); failed {
+	if _, failed := r.Failed(); failed {
 		i, found = slices.BinarySearchFunc(b.in.lines, r.Line, func(s span, n int32) int { return cmp.Compare(s.number, n) })
 	} else if r.CustomID != nil {
 		i, found = b.in.first(*r.CustomID)
@@ -150,10 +150,10 @@ func (b *Batch) recorded(r *record) error {
 }
 
 // count notes that a line is done.
-func (b *Batch) count(i int, r *record) {
+func (b *Batch) count(i int, r *Result) {
 	b.done[i] = true
 	b.n++
-	if code, failed := r.fails(); failed {
+	if code, failed := r.Failed(); failed {
 		b.report.Failed++
 		b.report.Failures[code]++
 	} else {
@@ -201,7 +201,7 @@ func (b *Batch) Run(ctx context.Context, h http.Handler, model string) error {
 	}()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	queue := make(chan *request)
+	queue := make(chan *Request)
 	var work sync.WaitGroup
 	for range min(b.o.Flight, max(b.Left(), 1)) {
 		work.Go(func() {
@@ -221,11 +221,11 @@ func (b *Batch) Run(ctx context.Context, h http.Handler, model string) error {
 }
 
 // one answers a request.
-func (b *Batch) one(ctx context.Context, h http.Handler, q *request) error {
+func (b *Batch) one(ctx context.Context, h http.Handler, q *Request) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	r, err := answer(ctx, h, q)
+	r, err := Answer(ctx, h, q)
 	if err != nil {
 		return err
 	}
@@ -233,13 +233,13 @@ func (b *Batch) one(ctx context.Context, h http.Handler, q *request) error {
 }
 
 // write writes the record of a line.
-func (b *Batch) write(i int, r *record) error {
+func (b *Batch) write(i int, r *Result) error {
 	if b.o.Most > 0 && b.out.size()+b.errs.size() >= b.o.Most {
 		return ErrFull
 	}
 	to := b.out
-	if _, failed := r.fails(); failed {
-		to, r.Line = b.errs, b.in.lines[i].number
+	if _, failed := r.Failed(); failed {
+		to = b.errs
 	}
 	if err := to.append(r); err != nil {
 		return err
@@ -260,8 +260,8 @@ const (
 
 // feed sends the requests that are not done, and writes the lines that are none. Within a window, requests that begin alike follow each other, so that they share what is
 // computed of their beginnings.
-func (b *Batch) feed(ctx context.Context, queue chan<- *request) error {
-	var window []*request
+func (b *Batch) feed(ctx context.Context, queue chan<- *Request) error {
+	var window []*Request
 	bytes := 0
 	send := func() error {
 		slices.SortFunc(window, compare)
@@ -297,21 +297,21 @@ func (b *Batch) feed(ctx context.Context, queue chan<- *request) error {
 }
 
 // request reads the request of a line; nil: it is none, which is written.
-func (b *Batch) request(i int) (*request, error) {
+func (b *Batch) request(i int) (*Request, error) {
 	q, bad, err := b.check(i)
 	if bad == nil || err != nil {
 		return q, err
 	}
-	return nil, b.write(i, b.failure(q, bad))
+	return nil, b.write(i, q.Refuse(bad))
 }
 
 // check reads the request of a line, or the fault of one that is none.
-func (b *Batch) check(i int) (*request, *fault, error) {
+func (b *Batch) check(i int) (*Request, *Refusal, error) {
 	line, err := b.in.read(i)
 	if err != nil {
 		return nil, nil, err
 	}
-	q, bad := parse(line)
+	q, bad := Parse(b.in.lines[i].number, line)
 	q.index = i
 	if bad != nil {
 		return q, bad, nil
@@ -320,18 +320,9 @@ func (b *Batch) check(i int) (*request, *fault, error) {
 	case !known:
 		return nil, nil, fmt.Errorf("batch: %s: line %d has changed; the file must not change while a batch runs", b.o.In, b.in.lines[i].number)
 	case first != i:
-		bad = faultf("repeated_custom_id", "custom_id is that of line %d; it must be a text that no other line has", b.in.lines[first].number)
+		bad = Repeated(b.in.lines[first].number)
 	case b.o.URL != "" && q.url != b.o.URL:
-		bad = faultf("invalid_url", "url is %q; the lines of this batch must have %q", clip(q.url), b.o.URL)
+		bad = refusalf("invalid_url", "url is %q; the lines of this batch must have %q", clip(q.url), b.o.URL)
 	}
 	return q, bad, nil
-}
-
-// failure returns the record of a line that nothing was asked for.
-func (b *Batch) failure(q *request, why *fault) *record {
-	r := &record{ID: fmt.Sprintf("batch_req_line_%d", b.in.lines[q.index].number), Error: why}
-	if q.id != "" {
-		r.CustomID = &q.id
-	}
-	return r
 }

@@ -40,10 +40,10 @@ func (b *Batch) FailRest(code, message string) error {
 		}
 		q, bad, err := b.check(i)
 		if bad == nil {
-			bad = &fault{code, message}
+			bad = &Refusal{code, message}
 		}
 		if err == nil {
-			err = b.write(i, b.failure(q, bad))
+			err = b.write(i, q.Refuse(bad))
 		}
 		if err != nil {
 			return err

@@ -4,19 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"os"
-)
-
-// Bounds of the file of requests.
-const (
-	maxLine  = 16 << 20 // bytes
-	maxLines = 1 << 24
-	maxID    = 512 // bytes of a custom_id
 )
 
 // input is the file of requests, of which the places of the lines are in memory.
@@ -62,29 +53,19 @@ func openInput(path string) (in *input, err error) {
 // index reads the file once.
 func (in *input) index() error {
 	sum := sha256.New()
-	r := lineReader{r: bufio.NewReaderSize(in.file, 1<<16), sum: sum}
+	r := NewLines(io.TeeReader(in.file, sum))
 	for {
-		at := r.at
-		line, err := r.next()
+		line, number, err := r.Next()
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
 			return err
 		}
-		if len(bytes.TrimSpace(line)) == 0 {
-			continue
-		}
-		if len(in.lines) == maxLines {
-			return fmt.Errorf("more than %d lines; split it", maxLines)
-		}
-		var named struct {
-			ID string `json:"custom_id"`
-		}
 		i := int32(len(in.lines))
-		in.lines = append(in.lines, span{at, int32(len(line)), r.number})
-		if json.Unmarshal(line, &named) == nil && named.ID != "" {
-			if k := keyOf(named.ID); in.ids[k] == 0 {
+		in.lines = append(in.lines, span{r.at, int32(len(line)), number})
+		if id := CustomID(line); id != "" {
+			if k := keyOf(id); in.ids[k] == 0 {
 				in.ids[k] = i + 1
 			}
 		}
@@ -111,33 +92,46 @@ func (in *input) read(i int) ([]byte, error) {
 	return line, nil
 }
 
-// lineReader reads lines in bounded memory, and adds all bytes to a sum.
-type lineReader struct {
-	r      *bufio.Reader
-	sum    hash.Hash
-	buf    []byte
-	at     int64 // behind the last line
-	number int32 // of the last line
+// Lines reads the lines of requests in bounded memory.
+type Lines struct {
+	r        *bufio.Reader
+	buf      []byte
+	at, next int64 // where the last line begins, and the next one
+	number   int32 // of the last line
 }
 
-// next returns the next line without its end, valid until the next call; of one that is too long, one byte more than may be. The error is [io.EOF] behind the last line.
-func (l *lineReader) next() ([]byte, error) {
-	l.buf = l.buf[:0]
+// NewLines returns a reader of lines.
+func NewLines(r io.Reader) *Lines { return &Lines{r: bufio.NewReaderSize(r, 1<<16)} }
+
+// Next returns the next line that is not empty, without its end, and its number from 1, for which empty lines count. The line is valid until the next call. One that is too
+// long is cut one byte beyond [MaxLine], which [Parse] refuses. Errors: [io.EOF] with the number of lines, more than [MaxLines], those of reading.
+func (l *Lines) Next() (line []byte, number int32, err error) {
+	for {
+		if err := l.read(); err != nil {
+			return nil, l.number, err
+		}
+		if l.number++; l.number > MaxLines {
+			return nil, 0, fmt.Errorf("more than %d lines; split the file", MaxLines)
+		}
+		if line := bytes.TrimSuffix(l.buf, []byte("\n")); len(bytes.TrimSpace(line)) > 0 {
+			return line[:min(len(line), MaxLine+1)], l.number, nil
+		}
+	}
+}
+
+// read reads a line with its end into the buffer.
+func (l *Lines) read() error {
+	l.buf, l.at = l.buf[:0], l.next
 	for {
 		part, err := l.r.ReadSlice('\n')
-		l.at += int64(len(part))
-		_, _ = l.sum.Write(part) // it never fails
-		l.buf = append(l.buf, part[:min(len(part), maxLine+2-len(l.buf))]...)
+		l.next += int64(len(part))
+		l.buf = append(l.buf, part[:min(len(part), MaxLine+2-len(l.buf))]...)
 		switch {
 		case err == bufio.ErrBufferFull:
 			continue
-		case err == io.EOF && len(l.buf) == 0:
-			return nil, io.EOF
-		case err != nil && err != io.EOF:
-			return nil, err
+		case err == io.EOF && len(l.buf) > 0:
+			return nil
 		}
-		l.number++
-		line := bytes.TrimSuffix(l.buf, []byte("\n"))
-		return line[:min(len(line), maxLine+1)], nil
+		return err
 	}
 }

@@ -31,7 +31,7 @@ type output struct {
 }
 
 // openOutput opens a file that a batch appends to, cuts off a last line that was not written to its end, and calls do for each of the others.
-func openOutput(path string, do func(r *record) error) (o *output, err error) {
+func openOutput(path string, do func(r *Result) error) (o *output, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func openOutput(path string, do func(r *record) error) (o *output, err error) {
 }
 
 // recover reads the lines.
-func (o *output) recover(do func(r *record) error) error {
+func (o *output) recover(do func(r *Result) error) error {
 	r := bufio.NewReaderSize(o.file, 1<<16)
 	var line []byte
 	for n := 1; ; {
@@ -67,7 +67,7 @@ func (o *output) recover(do func(r *record) error) error {
 		case err != nil:
 			return err
 		}
-		one := new(record)
+		one := new(Result)
 		d := json.NewDecoder(bytes.NewReader(line))
 		d.DisallowUnknownFields()
 		if err := d.Decode(one); err != nil {
@@ -82,7 +82,7 @@ func (o *output) recover(do func(r *record) error) error {
 }
 
 // append writes a line. Behind an error the file has whole lines alone, and takes no more.
-func (o *output) append(r *record) error {
+func (o *output) append(r *Result) error {
 	line, err := json.Marshal(r)
 	if err != nil {
 		return err
