@@ -110,6 +110,8 @@ func TestRefused(t *testing.T) {
 		{"image: {tag: 'sha256:12'}", "'/image/tag'"},
 		{"model: {file: /models/model.gguf}", "'/model/file'"},
 		{"model: {claim: ''}", "'/model/claim'"},
+		{"prefixes: {claim: Shared}", "'/prefixes/claim'"},
+		{"prefixes: {maxBytes: 16Gi}", "'/prefixes/maxBytes'"},
 		{"podLabels: {app: other}", "'/podLabels'"},
 		{"serviceMonitor: {labels: {app: other}}", "'/serviceMonitor/labels'"},
 		{"service: {port: 0}", "'/service/port': minimum"},

@@ -41,6 +41,7 @@ server:
   env: [{name: GROVE_SEED, value: "7"}]
 resources: {cpu: 2, memory: 512Mi}
 cacheSize: 2Gi
+prefixes: {claim: "789", maxBytes: 2GiB}
 podLabels: {team: models}
 podAnnotations: {prometheus.io/port: "1", note: x}
 nodeSelector: {kubernetes.io/arch: amd64}

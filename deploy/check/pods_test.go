@@ -186,7 +186,7 @@ func faultsOfPod(p core.PodSpec) (found []string) {
 			fault(v.EmptyDir.SizeLimit == nil || v.EmptyDir.SizeLimit.Cmp(small) <= 0, "the volume %s has %v", v.Name, v.EmptyDir.SizeLimit)
 			continue
 		}
-		fault(!mount.ReadOnly, "the volume %s can be written", v.Name)
+		fault(mount.ReadOnly == (v.Name == "prefixes"), "the volume %s can be written, or must be and cannot", v.Name)
 		fault(v.Secret != nil && (v.Secret.DefaultMode == nil || *v.Secret.DefaultMode != 0o440), "everybody may read the volume %s", v.Name)
 	}
 	fault(len(mounts) > 0, "there are no volumes %q", slices.Sorted(maps.Keys(mounts)))
@@ -251,7 +251,7 @@ func TestFaultsFound(t *testing.T) {
 		{`limits: {cpu: "4"`, `limits: {cpu: "5"`, "requests and limits differ"},
 		{`cpu: "4"`, `cpu: 4500m`, "not a whole number"},
 		{"sizeLimit: 1Gi", "sizeLimit: 64Mi", "the volume cache has 64Mi"},
-		{"{name: models, mountPath: /models, readOnly: true}", "{name: models, mountPath: /models}", "models can be written"},
+		{"{name: models, mountPath: /models, readOnly: true}", "{name: models, mountPath: /models}", "the volume models can be written"},
 		{"            - {name: models, mountPath: /models, readOnly: true}\n", "", "models is not mounted"},
 		{"- name: cache", "- name: caches", `no volumes ["cache"]`},
 		{"maxUnavailable: 0,", "maxUnavailable: 1,", "takes pods before others are ready"},

@@ -106,6 +106,8 @@ func start(t *testing.T, program string, c core.Container) (string, error) {
 		switch {
 		case flag == "--model" && strings.HasPrefix(file, mountOf(t, c, "models")):
 			arg = "--model=" + name + "=gopher-target"
+		case flag == "--prefix-dir" && value == mountOf(t, c, "prefixes"):
+			arg = "--prefix-dir=" + t.TempDir()
 		case flag == "--api-keys" && strings.HasPrefix(value, mountOf(t, c, "keys")):
 			arg = "--api-keys=" + keys
 		case arg == fmt.Sprintf("--addr=0.0.0.0:%d", c.Ports[0].ContainerPort):
