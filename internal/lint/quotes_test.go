@@ -54,6 +54,8 @@ var quotes = []quote{
 	{"DESIGN.md", `called for (\d+) ms lends`, "engine/step.slotGrace", ms},
 	{"DESIGN.md", `(\d+) lines a file`, "internal/lint.maxFileLines", one},
 	{"DESIGN.md", `(\d[\d,]*) a package`, "internal/lint.maxPackageLines", one},
+	{"docs/beam.md", `at most (\d+) Mi lines`, "batch.MaxLines", mib},
+	{"docs/beam.md", `lines of at most (\d+) MiB`, "batch.MaxLine", mib},
 	{"docs/batch.md", `A line has at most (\d+) MiB`, "batch.MaxLine", mib},
 	{"docs/batch.md", `a text of 1 to (\d+) bytes`, "batch.MaxCustomID", one},
 	{"docs/batch.md", `sent again, (\d+) times`, "batch.attempts", one},

@@ -19,8 +19,8 @@ import (
 	"grove/weights/find"
 )
 
-// Model says which model workers open, and how. The zero value is the model inside the program. Answers are those of grove batch where Path, Context, CacheType and
-// ChatTemplate are the same; the other fields change the speed alone.
+// Model says which model workers open, and how. The zero value is the model inside the program. Answers are those of grove batch where Path, Name, Context, CacheType and
+// ChatTemplate are the same; Threads, Parallel, Flight and Memory change the speed alone.
 type Model struct {
 	Path         string // a GGUF file, a folder or a name, as grove batch takes it, on each worker; "": the model inside the program
 	Name         string // in requests; "": that of the file. Requests that name no model get it, too

@@ -15,7 +15,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/io/filesystem/local"
 )
 
-// plain is a file system whose files have one name for ever; full, one whose disk is full, and moved, one that cannot rename.
+// plain is a file system that has no renaming; full, one whose disk is full; moved, one whose renaming fails.
 type (
 	plain struct{ filesystem.Interface }
 	full  struct{ plain }
