@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // maxAnswer bounds the bytes of an answer.
@@ -137,24 +139,28 @@ type member struct {
 	value json.RawMessage
 }
 
-// members returns the members of an object, in their order.
+// members returns the members of an object, in their order. Their values are parts of the text.
 func members(text []byte) (all []member, err error) {
-	d := json.NewDecoder(bytes.NewReader(text))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+	d := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if d.PeekKind() != jsontext.KindBeginObject {
 		return nil, errors.New("the answer is no JSON object")
 	}
-	for d.More() {
-		t, err := d.Token()
-		if err != nil {
-			return nil, err
+	for _, err = d.ReadToken(); err == nil && d.PeekKind() != jsontext.KindEndObject; {
+		var name jsontext.Token
+		if name, err = d.ReadToken(); err != nil {
+			break
 		}
-		m := member{key: t.(string)}
-		if err := d.Decode(&m.value); err != nil {
-			return nil, err
+		m := member{key: name.String()}
+		var value jsontext.Value
+		if value, err = d.ReadValue(); err == nil {
+			end := d.InputOffset()
+			m.value = json.RawMessage(text[end-int64(len(value)) : end])
+			all = append(all, m)
 		}
-		all = append(all, m)
 	}
-	_, err = d.Token()
+	if err == nil {
+		_, err = d.ReadToken()
+	}
 	return all, err
 }
 

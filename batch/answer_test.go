@@ -61,7 +61,9 @@ func TestSettle(t *testing.T) {
 		{` { "a" : 1.50 } `, `{"a":1.50}`},
 		{`[]`, "the answer is no JSON object"},
 		{``, "the answer is no JSON object"},
-		{`{"a":1`, "EOF"},
+		{`{"a":1`, "jsontext: unexpected EOF after offset 6"},
+		{`{"a":1,"b"}`, `jsontext: invalid character '}' after object name (expecting ':') within "/b" after offset 10`},
+		{`{"a":"x<y\u00e9","a":[1, 2]}`, `{"a":"x<y\u00e9","a":[1, 2]}`},
 	} {
 		got, err := settle([]byte(c.body), "NAME")
 		if err != nil {
@@ -153,4 +155,35 @@ func FuzzSettle(f *testing.F) {
 			t.Errorf("%s\n%s\n%s, %v", body, one, two, err)
 		}
 	})
+}
+
+// TestSort: requests that begin alike stand together, behind the first of them by as many as are under way at a time, and none is lost.
+func TestSort(t *testing.T) {
+	const flight = 4
+	var window []*Request
+	for i, name := range []string{"a", "b", "c", "short", "a", "b", "a", "short", "c", "a", "a", "b"} {
+		text := fmt.Sprintf("%s%02d", name, i)
+		if name != "short" {
+			text = strings.Repeat(name, together) + fmt.Sprintf("%02d", i)
+		}
+		window = append(window, &Request{index: i, url: "/v1/completions", text: json.RawMessage(text)})
+	}
+	first, last, seen := map[string]int{}, map[string]int{}, map[int]bool{}
+	got := ""
+	for at, q := range sort(window, flight) {
+		name := string(q.text[:1])
+		if i, ok := first[name]; !ok {
+			first[name] = at
+		} else if at < i+flight && name != "s" {
+			t.Errorf("%s stands at %d, and the first like it at %d", name, at, i)
+		}
+		if q.index < last[name] {
+			t.Errorf("%s: line %d stands behind line %d", name, q.index, last[name])
+		}
+		last[name], seen[q.index] = q.index, true
+		got += name
+	}
+	if got != "abcsaaaabbcs" || len(seen) != len(window) {
+		t.Errorf("the order is %s, of %d requests", got, len(seen))
+	}
 }

@@ -252,27 +252,42 @@ func (b *Batch) write(i int, r *Result) error {
 	return nil
 }
 
-// Bounds of a window of requests, which are sorted.
+// Bounds of a window of requests, which are sorted. The first window is small, so that the model does not wait for it, and each has twice as many lines as the one before.
 const (
+	firstLines  = 256
 	windowLines = 4096
 	windowBytes = 64 << 20
 )
 
-// feed sends the requests that are not done, and writes the lines that are none. Within a window, requests that begin alike follow each other, so that they share what is
-// computed of their beginnings.
-func (b *Batch) feed(ctx context.Context, queue chan<- *Request) error {
-	var window []*Request
-	bytes := 0
-	send := func() error {
-		slices.SortFunc(window, compare)
-		for _, q := range window {
+// feed sends the requests that are not done, and writes the lines that are none. A window is read while the one before is answered.
+func (b *Batch) feed(ctx context.Context, queue chan<- *Request) (err error) {
+	windows := make(chan []*Request)
+	go func() {
+		defer close(windows)
+		err = b.read(ctx, windows)
+	}()
+	for w := range windows { // to the end: then nobody reads the file any more
+		for _, q := range w {
 			select {
 			case queue <- q:
 			case <-ctx.Done():
-				return context.Cause(ctx)
 			}
 		}
-		window, bytes = nil, 0
+	}
+	return cmp.Or(err, context.Cause(ctx))
+}
+
+// read sends windows of the requests that are not done, each in an order by which requests that begin alike share what is computed of their beginnings.
+func (b *Batch) read(ctx context.Context, windows chan<- []*Request) error {
+	var window []*Request
+	bytes, most := 0, firstLines
+	send := func() error {
+		select {
+		case windows <- sort(window, b.o.Flight):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		window, bytes, most = nil, 0, min(2*most, windowLines)
 		return nil
 	}
 	for i := range b.in.lines {
@@ -287,7 +302,7 @@ func (b *Batch) feed(ctx context.Context, queue chan<- *Request) error {
 			continue
 		}
 		window, bytes = append(window, q), bytes+len(q.body)
-		if len(window) == windowLines || bytes > windowBytes {
+		if len(window) == most || bytes > windowBytes {
 			if err := send(); err != nil {
 				return err
 			}

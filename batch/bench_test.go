@@ -23,12 +23,12 @@ import (
 	"grove/gopher"
 )
 
-// BenchmarkLines compares a batch, as grove batch runs it, with 64 clients of servers over HTTP, one of them as grove serve runs it: 200 completions of 16
-// tokens, behind 20 prompts of some 60 tokens in turns, or of 4 tokens behind short prompts. Its rounds take turns, so that what else the machine does meets all alike; figures are medians.
+// BenchmarkLines compares a batch, as grove batch runs it, with 64 clients of servers over HTTP, one of them as grove serve runs it: 600 completions of 16
+// tokens, behind prompts of some 60 tokens that 20 requests share in turns, or 2,000 of 4 tokens behind short prompts. Its rounds take turns, so that what else the machine does meets all alike; figures are medians.
 func BenchmarkLines(b *testing.B) {
-	const lines, rounds = 200, 5
+	const rounds = 5
 	for _, name := range []string{gopher.NanoName, gopher.Name} {
-		for _, w := range []workload{{"short", 4, func(int) string { return "" }}, {"long", 16, story}} {
+		for _, w := range []workload{{"short", 2000, 4, func(int) string { return "" }}, {"long", 600, 16, story}} {
 			b.Run(name+"/"+w.name, func(b *testing.B) {
 				few, many := served(b, name, 4), served(b, name, 16)
 				http4, http16 := httptest.NewServer(few), httptest.NewServer(many)
@@ -39,7 +39,7 @@ func BenchmarkLines(b *testing.B) {
 				rates, costs := make([][]float64, len(kinds)), make([][]float64, len(kinds))
 				for round := range rounds * b.N {
 					for k := range kinds {
-						in, bodies := lineFile(b, w, lines, round*len(kinds)+k)
+						in, bodies := lineFile(b, w, round*len(kinds)+k)
 						began, used := time.Now(), cpu(b)
 						switch k {
 						case 0:
@@ -51,8 +51,8 @@ func BenchmarkLines(b *testing.B) {
 						case 3:
 							run(b, many, batch.Options{In: in, Out: in + ".out", Flight: 32})
 						}
-						rates[k] = append(rates[k], lines/time.Since(began).Seconds())
-						costs[k] = append(costs[k], 1e6*(cpu(b)-used)/lines)
+						rates[k] = append(rates[k], float64(w.lines)/time.Since(began).Seconds())
+						costs[k] = append(costs[k], 1e6*(cpu(b)-used)/float64(w.lines))
 					}
 				}
 				for k, kind := range kinds {
@@ -75,18 +75,19 @@ func cpu(b *testing.B) float64 {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }
 
-// workload is how long prompts and answers are.
+// workload is how many requests there are, and how long prompts and answers are.
 type workload struct {
 	name   string
+	lines  int
 	tokens int
 	story  func(n int) string
 }
 
 // lineFile writes a batch, and returns the bodies of its requests.
-func lineFile(b *testing.B, w workload, lines, round int) (path string, bodies [][]byte) {
+func lineFile(b *testing.B, w workload, round int) (path string, bodies [][]byte) {
 	var all bytes.Buffer
-	for i := range lines {
-		body := fmt.Sprintf(`{"prompt":"%sfunc Name%d(x int) ","max_tokens":%d,"ignore_eos":true,"seed":%d}`, w.story(round*20+i%20), i%20, w.tokens, round*lines+i)
+	for i := range w.lines {
+		body := fmt.Sprintf(`{"prompt":"%sfunc Name%d(x int) ","max_tokens":%d,"ignore_eos":true,"seed":%d}`, w.story(round*20+i%20), i%20, w.tokens, round*w.lines+i)
 		bodies = append(bodies, []byte(body))
 		fmt.Fprintf(&all, `{"custom_id":"%d","method":"POST","url":"/v1/completions","body":%s}`+"\n", i, body)
 	}

@@ -87,3 +87,33 @@ func compare(a, b *Request) int {
 	}
 	return a.index - b.index
 }
+
+// together is how many bytes of their texts requests have in common that share what is computed of them: fewer are no page of a cache.
+const together = 128
+
+// sort orders the requests of a window. Those that begin alike stand together, so that a cache that is full still has their beginning; but the first of them stands ahead of the others by
+// the requests that are under way at a time, so that these find its beginning computed, and do not all compute it themselves.
+func sort(window []*Request, flight int) []*Request {
+	slices.SortFunc(window, compare)
+	type follower struct{ at, due int } // in the window, and the place in the order from which it may stand
+	var followers []follower
+	order := make([]*Request, 0, len(window))
+	for next := 0; len(order) < len(window); {
+		if len(followers) > 0 && (followers[0].due <= len(order) || next == len(window)) {
+			order, followers = append(order, window[followers[0].at]), followers[1:]
+			continue
+		}
+		first := window[next]
+		order = append(order, first)
+		for next++; next < len(window) && alike(first, window[next]); next++ {
+			followers = append(followers, follower{next, len(order) - 1 + flight})
+		}
+	}
+	return order
+}
+
+// alike reports whether two requests share what is computed of their beginnings.
+func alike(a, b *Request) bool {
+	n := min(len(a.text), len(b.text), together)
+	return n == together && a.url == b.url && bytes.Equal(a.model, b.model) && bytes.Equal(a.text[:n], b.text[:n])
+}

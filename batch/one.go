@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -134,6 +135,7 @@ func Answer(ctx context.Context, h http.Handler, r *Request) (*Result, error) {
 	for n := 1; ; n++ {
 		w := &recorder{header: http.Header{}}
 		bad, err := call(ctx, h, r, w)
+		runtime.Gosched() // first the requests beside it, which the model's next step waits for; then what follows here
 		switch {
 		case err != nil:
 			return nil, err
