@@ -70,12 +70,12 @@ func commit(t *testing.T, dir string) {
 	run(t, dir, "git", "-c", "user.name=test", "-c", "user.email=test@example.com", "-c", "commit.gpgsign=false", "commit", "-qm", "all")
 }
 
-// run runs a command that must succeed and returns its output. It reaches no network.
+// run runs a command that must succeed and returns its output. On a fresh machine it fetches what the copy depends on.
 func run(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(name, args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=", "GOWORK=")
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
