@@ -73,8 +73,8 @@ type Batch struct {
 // Open reads the places of the requests, locks the output, and finds which lines are done. The caller closes the batch. Errors: a file that cannot be used or is no
 // regular one; another batch with the output; an output of other requests, of another version, or that no batch wrote.
 func Open(o Options) (b *Batch, err error) {
-	if o.Flight < 1 || o.Flight > 4096 {
-		return nil, fmt.Errorf("batch: %d requests at a time; there must be from 1 to 4096", o.Flight)
+	if o.Flight < 1 || o.Flight > MaxFlight {
+		return nil, fmt.Errorf("batch: %d requests at a time; there must be from 1 to %d", o.Flight, MaxFlight)
 	}
 	o.Errors = cmp.Or(o.Errors, strings.TrimSuffix(o.Out, ".jsonl")+".errors.jsonl")
 	if err := distinct(o.In, o.Out, o.Errors); err != nil {

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -76,16 +77,7 @@ func (r *Request) modelName() (name string) {
 
 // compare orders requests so that those that begin alike follow each other.
 func compare(a, b *Request) int {
-	if c := strings.Compare(a.url, b.url); c != 0 {
-		return c
-	}
-	if c := bytes.Compare(a.model, b.model); c != 0 {
-		return c
-	}
-	if c := bytes.Compare(a.text, b.text); c != 0 {
-		return c
-	}
-	return a.index - b.index
+	return cmp.Or(strings.Compare(a.url, b.url), bytes.Compare(a.model, b.model), bytes.Compare(a.text, b.text), a.index-b.index)
 }
 
 // together is how many bytes of their texts requests have in common that share what is computed of them: fewer are no page of a cache.

@@ -21,7 +21,11 @@ const (
 	MaxLine     = 16 << 20 // bytes of a line
 	MaxLines    = 1 << 24  // of a file
 	MaxCustomID = 512      // bytes
+	MaxFlight   = 4096     // requests under way at a time
 )
+
+// Flight returns how many requests are under way at a time for models that compute so many texts at a time: while some requests are read or written, all slots are busy.
+func Flight(slots int) int { return min(MaxFlight, 2*slots) }
 
 // Request is a line that can be answered.
 type Request struct {

@@ -202,14 +202,13 @@ func (c *serveCommand) checkDirs() error {
 		if err == nil && !info.IsDir() {
 			err = fmt.Errorf("%s is not a directory", dir)
 		}
-		if err == nil && flag == "--prefix-dir" {
-			if other, e := os.Stat(c.SessionDir); e == nil && os.SameFile(info, other) {
-				err = fmt.Errorf("%s is --session-dir too; name another", dir)
-			}
-		}
 		if err != nil && dir != "" {
 			return &grove.OptionError{Err: fmt.Errorf("grove: %s: %w", flag, err)}
 		}
+	}
+	sessions, err := os.Stat(c.SessionDir)
+	if prefixes, e := os.Stat(c.PrefixDir); err == nil && e == nil && os.SameFile(sessions, prefixes) {
+		return &grove.OptionError{Err: fmt.Errorf("grove: --prefix-dir: %s is --session-dir too; name another", c.PrefixDir)}
 	}
 	for _, dir := range []string{c.SessionDir, c.PrefixDir} {
 		if dir == "" {

@@ -13,6 +13,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/log"
 
 	"grove"
+	"grove/batch"
 	"grove/gopher"
 	"grove/server"
 	"grove/server/serving"
@@ -37,24 +38,20 @@ type Model struct {
 	Identity string
 }
 
-// Defaults of a model: those of grove batch.
-const (
-	parallel   = 16
-	perSlot    = 2 // requests under way for each text that is computed, so that all slots are busy
-	mostFlight = 4096
-)
+// parallel is how many texts are computed at a time unless a model says it, as in grove batch.
+const parallel = 16
 
 // complete returns the model with its defaults. Errors: settings out of their range.
 func (m Model) complete() (Model, error) {
 	m.CacheType, m.Parallel = cmp.Or(m.CacheType, "f16"), cmp.Or(m.Parallel, parallel)
-	m.Flight = cmp.Or(m.Flight, min(mostFlight, perSlot*m.Parallel))
+	m.Flight = cmp.Or(m.Flight, batch.Flight(m.Parallel))
 	name, _ := strings.CutSuffix(filepath.Base(cmp.Or(m.Path, gopher.Name)), ".gguf")
 	m.Name = cmp.Or(m.Name, name)
 	switch {
 	case m.Parallel < 1:
 		return m, fmt.Errorf("beam: parallel is %d; it must be 1 or more", m.Parallel)
-	case m.Flight < 1 || m.Flight > mostFlight:
-		return m, fmt.Errorf("beam: flight is %d; it must be from 1 to %d", m.Flight, mostFlight)
+	case m.Flight < 1 || m.Flight > batch.MaxFlight:
+		return m, fmt.Errorf("beam: flight is %d; it must be from 1 to %d", m.Flight, batch.MaxFlight)
 	case m.Context < 0 || m.Threads < 0:
 		return m, fmt.Errorf("beam: context is %d and threads is %d; they must be 0 or more", m.Context, m.Threads)
 	}
@@ -119,16 +116,12 @@ func (m Model) open(ctx context.Context) (o *opened, err error) {
 			return nil, err
 		}
 	}
-	settings := ", cache " + m.CacheType
-	if m.ChatTemplate != "" {
-		settings += ", template " + m.ChatTemplate
-	}
 	open := func(_ context.Context, memory uint64) (*grove.Model, error) {
 		return grove.Open(path, grove.Options{
 			Context: m.Context, CacheType: m.CacheType, ChatTemplate: m.ChatTemplate, Threads: m.Threads, Parallel: m.Parallel, Memory: memory, Forget: true,
 		})
 	}
-	if err := s.Add(server.Entry{Name: m.Name, Path: path, Settings: settings, Open: open}); err != nil {
+	if err := s.Add(server.Entry{Name: m.Name, Path: path, Settings: serving.Settings(m.CacheType, "template", m.ChatTemplate), Open: open}); err != nil {
 		return nil, err
 	}
 	if err := s.Load(ctx); err != nil {

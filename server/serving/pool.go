@@ -29,6 +29,17 @@ type Entry struct {
 	Open func(ctx context.Context, memory uint64) (*grove.Model, error)
 }
 
+// Settings returns the text for [Entry.Settings] of a cache type, and of names and values in turns; values that are empty are left out.
+func Settings(cacheType string, named ...string) string {
+	text := ", cache " + cacheType
+	for pair := range slices.Chunk(named, 2) {
+		if pair[1] != "" {
+			text += ", " + pair[0] + " " + pair[1]
+		}
+	}
+	return text
+}
+
 // Catalog is the models of this machine that a server may open besides those that were added. It is safe for concurrent use.
 type Catalog interface {
 	// Entries lists the models.

@@ -33,9 +33,6 @@ type Batch struct {
 	Out string `arg:"" help:"File of the answers, to which a batch that was interrupted goes on to append."`
 }
 
-// flightPerSlot is how many requests are under way for each text that is computed: while some are read or written, all slots are busy.
-const flightPerSlot = 2
-
 // Run implements the command.
 func (c *Batch) Run() (err error) {
 	if c.Parallel.N == 0 {
@@ -48,7 +45,7 @@ func (c *Batch) Run() (err error) {
 	bar := terminal.Steps("lines")
 	defer bar.End()
 	b, err := batch.Open(batch.Options{
-		In: c.In, Out: c.Out, Errors: c.Errors, Flight: min(4096, flightPerSlot*int(c.Parallel.N)*len(named)), Progress: bar.Show,
+		In: c.In, Out: c.Out, Errors: c.Errors, Flight: batch.Flight(int(c.Parallel.N) * len(named)), Progress: bar.Show,
 	})
 	switch missing := new(fs.PathError); {
 	case errors.As(err, &missing) && missing.Path != c.In:

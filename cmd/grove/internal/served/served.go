@@ -14,6 +14,7 @@ import (
 	"grove/cmd/grove/internal/exit"
 	"grove/cmd/grove/internal/flags"
 	"grove/gopher"
+	"grove/server/serving"
 )
 
 // Flags say which models are served, and how they are opened.
@@ -127,15 +128,8 @@ func (c *Flags) TemplateOf(all []Model, model string) string {
 
 // Settings names what answers of a model depend on besides its file.
 func (c *Flags) Settings(n Model) string {
-	text := ", cache " + string(c.Cache.Type)
-	for _, f := range []struct{ name, value string }{
-		{"template", n.Template}, {"adapters", strings.Join(c.Lora, " ")}, {"skip adapters", c.SkipAdapters}, {"guides", strings.Join(c.Guide, " ")}, {"judge", c.Judge}, {"reasoning", strings.Trim(c.Reasoning.How, "auto")},
-	} {
-		if f.value != "" {
-			text += ", " + f.name + " " + f.value
-		}
-	}
-	return text
+	return serving.Settings(string(c.Cache.Type), "template", n.Template, "adapters", strings.Join(c.Lora, " "), "skip adapters", c.SkipAdapters,
+		"guides", strings.Join(c.Guide, " "), "judge", c.Judge, "reasoning", strings.Trim(c.Reasoning.How, "auto"))
 }
 
 // Open opens a model with options that no flag here names. It logs recommendations of the model that are not used.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"grove"
+	"grove/batch"
 	"grove/cmd/grove/internal/flags"
 	"grove/server/batches"
 )
@@ -25,7 +26,7 @@ func (c *State) Batches(slots int, log *slog.Logger) (*batches.Service, error) {
 		return nil, nil
 	}
 	s, err := batches.Open(batches.Config{
-		Dir: c.Dir, Upload: int64(min(c.Upload, math.MaxInt64)), Bytes: int64(min(c.MostAll, math.MaxInt64)), Open: int(c.MostOpen), Flight: min(4096, flightPerSlot*slots), Log: log,
+		Dir: c.Dir, Upload: int64(min(c.Upload, math.MaxInt64)), Bytes: int64(min(c.MostAll, math.MaxInt64)), Open: int(c.MostOpen), Flight: batch.Flight(slots), Log: log,
 	})
 	if err != nil {
 		return nil, &grove.OptionError{Err: fmt.Errorf("grove: --state-dir: %s", strings.TrimPrefix(err.Error(), "batches: "))}
