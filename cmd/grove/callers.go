@@ -11,7 +11,7 @@ import (
 	"syscall"
 
 	"grove"
-	"grove/cmd/grove/internal/flags"
+	"grove/internal/command/flags"
 	"grove/server/access"
 )
 

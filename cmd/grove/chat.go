@@ -8,9 +8,9 @@ import (
 	"slices"
 
 	"grove"
-	"grove/cmd/grove/internal/conversation"
-	"grove/cmd/grove/internal/exit"
-	"grove/cmd/grove/internal/flags"
+	"grove/internal/command/conversation"
+	"grove/internal/command/exit"
+	"grove/internal/command/flags"
 	"grove/text/chat"
 )
 

@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"grove"
-	"grove/cmd/grove/internal/exit"
-	"grove/cmd/grove/internal/flags"
-	"grove/cmd/grove/internal/harmless"
-	"grove/cmd/grove/internal/terminal"
+	"grove/internal/command/exit"
+	"grove/internal/command/flags"
+	"grove/internal/command/harmless"
+	"grove/internal/command/terminal"
 )
 
 // checkCommand says whether a text is legal under a constraint. It needs no tensors.

@@ -5,9 +5,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"grove/cmd/grove/internal/completion"
-	"grove/cmd/grove/internal/terminal"
 	"grove/gopher"
+	"grove/internal/command/completion"
+	"grove/internal/command/terminal"
 	"grove/weights/find"
 )
 

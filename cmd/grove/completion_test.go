@@ -12,7 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
 
-	"grove/cmd/grove/internal/completion"
+	"grove/internal/command/completion"
 )
 
 // TestComplete: words of the program, and names of models, by place.

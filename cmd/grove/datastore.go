@@ -5,8 +5,8 @@ import (
 	"os"
 	"strings"
 
-	"grove/cmd/grove/internal/flags"
-	"grove/cmd/grove/internal/terminal"
+	"grove/internal/command/flags"
+	"grove/internal/command/terminal"
 	"grove/method/datastore"
 	"grove/text/token"
 	"grove/text/tokenizer"

@@ -11,7 +11,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"grove/cmd/grove/internal/arguments"
+	"grove/internal/command/arguments"
 )
 
 // TestDocs: the list of commands and the tables of flags in docs/cli.md are those of the program, and every command has a

@@ -8,10 +8,10 @@ import (
 	"strconv"
 
 	"grove"
-	"grove/cmd/grove/internal/exit"
-	"grove/cmd/grove/internal/flags"
-	"grove/cmd/grove/internal/harmless"
-	"grove/cmd/grove/internal/terminal"
+	"grove/internal/command/exit"
+	"grove/internal/command/flags"
+	"grove/internal/command/harmless"
+	"grove/internal/command/terminal"
 	"grove/text/token"
 )
 

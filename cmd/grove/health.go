@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"time"
 
-	"grove/cmd/grove/internal/flags"
-	"grove/cmd/grove/internal/terminal"
+	"grove/internal/command/flags"
+	"grove/internal/command/terminal"
 )
 
 // healthTime is how long a server may take to say how it is.

@@ -7,10 +7,10 @@ import (
 	"os"
 
 	"grove"
-	"grove/cmd/grove/internal/exit"
-	"grove/cmd/grove/internal/flags"
-	"grove/cmd/grove/internal/terminal"
 	"grove/distill"
+	"grove/internal/command/exit"
+	"grove/internal/command/flags"
+	"grove/internal/command/terminal"
 )
 
 // hmmCommand distils a hidden Markov model.

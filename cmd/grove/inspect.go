@@ -1,9 +1,9 @@
 package main
 
 import (
-	"grove/cmd/grove/internal/exit"
-	"grove/cmd/grove/internal/flags"
-	"grove/cmd/grove/internal/terminal"
+	"grove/internal/command/exit"
+	"grove/internal/command/flags"
+	"grove/internal/command/terminal"
 	"grove/weights/gguf"
 	"grove/weights/lora"
 )

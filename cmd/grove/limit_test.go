@@ -5,7 +5,7 @@ import (
 	"runtime/debug"
 	"testing"
 
-	"grove/cmd/grove/internal/flags"
+	"grove/internal/command/flags"
 	"grove/internal/machine"
 )
 

@@ -8,9 +8,9 @@ import (
 	"math"
 
 	"grove"
-	"grove/cmd/grove/internal/exit"
-	"grove/cmd/grove/internal/flags"
-	"grove/cmd/grove/internal/terminal"
+	"grove/internal/command/exit"
+	"grove/internal/command/flags"
+	"grove/internal/command/terminal"
 	"grove/text/token"
 )
 

@@ -12,15 +12,15 @@ import (
 	"github.com/alecthomas/kong"
 
 	"grove"
-	"grove/cmd/grove/internal/analysis"
-	"grove/cmd/grove/internal/arguments"
-	"grove/cmd/grove/internal/benchmarks"
-	"grove/cmd/grove/internal/exit"
-	"grove/cmd/grove/internal/flags"
-	"grove/cmd/grove/internal/scoring"
-	"grove/cmd/grove/internal/served"
-	"grove/cmd/grove/internal/terminal"
-	"grove/cmd/grove/internal/training"
+	"grove/internal/command/analysis"
+	"grove/internal/command/arguments"
+	"grove/internal/command/benchmarks"
+	"grove/internal/command/exit"
+	"grove/internal/command/flags"
+	"grove/internal/command/scoring"
+	"grove/internal/command/served"
+	"grove/internal/command/terminal"
+	"grove/internal/command/training"
 )
 
 const description = `Grove runs language models on the CPU.

@@ -18,8 +18,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"grove"
-	"grove/cmd/grove/internal/exit"
 	"grove/internal/cachefile"
+	"grove/internal/command/exit"
 	"grove/model"
 	"grove/weights/hf"
 )

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"grove/cmd/grove/internal/markdown"
+	"grove/internal/command/markdown"
 )
 
 // TestMarkdownShown shows Markdown on a terminal: whatever the pieces in which a text arrives, the screen is that of all at once,

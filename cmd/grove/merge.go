@@ -4,9 +4,9 @@ import (
 	"errors"
 
 	"grove"
-	"grove/cmd/grove/internal/exit"
-	"grove/cmd/grove/internal/flags"
-	"grove/cmd/grove/internal/terminal"
+	"grove/internal/command/exit"
+	"grove/internal/command/flags"
+	"grove/internal/command/terminal"
 	"grove/internal/par"
 	"grove/weights/gguf"
 	"grove/weights/lora"

@@ -7,8 +7,8 @@ import (
 
 	"grove"
 	"grove/bench"
-	"grove/cmd/grove/internal/flags"
-	"grove/cmd/grove/internal/terminal"
+	"grove/internal/command/flags"
+	"grove/internal/command/terminal"
 )
 
 // methodsCommand lists the methods, the rules and the searches.

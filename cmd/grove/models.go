@@ -7,10 +7,10 @@ import (
 
 	"grove"
 	"grove/bench"
-	"grove/cmd/grove/internal/flags"
-	"grove/cmd/grove/internal/harmless"
-	"grove/cmd/grove/internal/terminal"
 	"grove/gopher"
+	"grove/internal/command/flags"
+	"grove/internal/command/harmless"
+	"grove/internal/command/terminal"
 	"grove/weights/find"
 )
 

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"grove/bench"
-	"grove/cmd/grove/internal/exit"
-	"grove/cmd/grove/internal/flags"
-	"grove/cmd/grove/internal/harmless"
-	"grove/cmd/grove/internal/terminal"
+	"grove/internal/command/exit"
+	"grove/internal/command/flags"
+	"grove/internal/command/harmless"
+	"grove/internal/command/terminal"
 )
 
 // psCommand lists the models of a running server.

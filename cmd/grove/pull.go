@@ -6,11 +6,11 @@ import (
 	"io/fs"
 
 	"grove/bench"
-	"grove/cmd/grove/internal/exit"
-	"grove/cmd/grove/internal/flags"
-	"grove/cmd/grove/internal/harmless"
-	"grove/cmd/grove/internal/terminal"
 	"grove/gopher"
+	"grove/internal/command/exit"
+	"grove/internal/command/flags"
+	"grove/internal/command/harmless"
+	"grove/internal/command/terminal"
 	"grove/weights/find"
 	"grove/weights/pull"
 )

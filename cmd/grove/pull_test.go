@@ -14,8 +14,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"grove/cmd/grove/internal/served"
 	"grove/gopher"
+	"grove/internal/command/served"
 )
 
 // registryHandler serves gopher-nano as tiny-Q8_0.gguf of the repository org/tiny, as library/tiny:1b of a registry, and as

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"grove"
-	"grove/cmd/grove/internal/terminal"
 	"grove/gopher"
+	"grove/internal/command/terminal"
 	"grove/weights/gguf"
 )
 

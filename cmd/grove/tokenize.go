@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"grove/cmd/grove/internal/flags"
-	"grove/cmd/grove/internal/harmless"
-	"grove/cmd/grove/internal/terminal"
+	"grove/internal/command/flags"
+	"grove/internal/command/harmless"
+	"grove/internal/command/terminal"
 	"grove/text/token"
 	"grove/text/tokenizer"
 )

@@ -7,9 +7,9 @@ import (
 	"fmt"
 
 	"grove"
-	"grove/cmd/grove/internal/exit"
-	"grove/cmd/grove/internal/flags"
-	"grove/cmd/grove/internal/terminal"
+	"grove/internal/command/exit"
+	"grove/internal/command/flags"
+	"grove/internal/command/terminal"
 )
 
 // tuneCommand measures the cost of steps on this machine.

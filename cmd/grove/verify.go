@@ -11,10 +11,10 @@ import (
 
 	"grove"
 	"grove/bench"
-	"grove/cmd/grove/internal/exit"
-	"grove/cmd/grove/internal/flags"
-	"grove/cmd/grove/internal/harmless"
-	"grove/cmd/grove/internal/terminal"
+	"grove/internal/command/exit"
+	"grove/internal/command/flags"
+	"grove/internal/command/harmless"
+	"grove/internal/command/terminal"
 )
 
 // verifyCommand proves methods on a model.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"grove"
-	"grove/cmd/grove/internal/terminal"
 	"grove/gopher"
+	"grove/internal/command/terminal"
 )
 
 // versionCommand describes the build.

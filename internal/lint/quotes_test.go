@@ -145,8 +145,8 @@ var quotes = []quote{
 	{"method/history.go", `n tokens, 1 to (\d+)`, "method.maxNgram", one},
 	{"docs/adding/method.md", `at most (\d+) lines`, "internal/lint.methodLines", one},
 	{"grove.go", `prefill step; 0: (\d+)`, "engine.defaultChunk", one},
-	{"cmd/grove/internal/flags/flags.go", `own, (\d[\d,]*) at most`, "engine.DefaultContext", one},
-	{"cmd/grove/internal/scoring/perplexity.go", `context=(\d+), or`, "bench.defaultChunk", one},
+	{"internal/command/flags/flags.go", `own, (\d[\d,]*) at most`, "engine.DefaultContext", one},
+	{"internal/command/scoring/perplexity.go", `context=(\d+), or`, "bench.defaultChunk", one},
 	{"bench/perplexity.go", `chunk; 0: (\d+), or`, "bench.defaultChunk", one},
 }
 

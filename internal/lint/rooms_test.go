@@ -10,11 +10,11 @@ import (
 // package. A suite of tests stands above what it tests.
 var rooms = []string{
 	"cmd/grove examples/*",
-	"cmd/grove/internal/analysis cmd/grove/internal/arguments cmd/grove/internal/benchmarks cmd/grove/internal/conversation cmd/grove/internal/headfile cmd/grove/internal/scoring cmd/grove/internal/served cmd/grove/internal/training",
-	"cmd/grove/internal/canvas cmd/grove/internal/completion cmd/grove/internal/flags cmd/grove/internal/markdown cmd/grove/internal/summary",
-	"cmd/grove/internal/terminal",
-	"cmd/grove/internal/exit",
-	"cmd/grove/internal/harmless",
+	"internal/command/analysis internal/command/arguments internal/command/benchmarks internal/command/conversation internal/command/headfile internal/command/scoring internal/command/served internal/command/training",
+	"internal/command/canvas internal/command/completion internal/command/flags internal/command/markdown internal/command/summary",
+	"internal/command/terminal",
+	"internal/command/exit",
+	"internal/command/harmless",
 	"server",
 	"server/adapters server/batches server/far server/openai server/llamacpp server/ollama server/anthropic server/rerank",
 	"server/driver",
@@ -124,8 +124,8 @@ var doors = []struct {
 	but      []string
 	why      string
 }{
-	{"cmd/... bench/...", "compute kv sample/... internal/kernel/...", []string{"bench > internal/kernel/measure"}, "commands and benchmarks use the front door, package grove"},
-	{"cmd/...", "engine/...", nil, "commands use the front door, package grove"},
+	{"cmd/... internal/command/... bench/...", "compute kv sample/... internal/kernel/...", []string{"bench > internal/kernel/measure"}, "commands and benchmarks use the front door, package grove"},
+	{"cmd/... internal/command/...", "engine/...", nil, "commands use the front door, package grove"},
 	{"...", "internal/kernel/measure", []string{"bench"}, "only bench measures kernels"},
 	{"...", "internal/kernel/selfcheck", []string{"resident"}, "models in memory choose kernels"},
 	{"method/...", "model/...", nil, "models and methods stay apart"},

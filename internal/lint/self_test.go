@@ -35,7 +35,7 @@ func TestChecks(t *testing.T) {
 		{"the server and kernels", "server/s.go", "package server\n\nimport _ \"grove/internal/kernel/matmul\"\n", "imports", "the server uses the front door"},
 		{"past the registry", "engine/e.go", "package engine\n\nimport _ \"grove/model/arch\"\n", "imports", "engine imports model/arch: architectures are reached through their registry"},
 		{"a command past the front door", "cmd/grove/c.go", "package main\n\nimport _ \"grove/kv\"\n", "imports", "cmd/grove imports kv: commands and benchmarks use the front door"},
-		{"a part of a command past the front door", "cmd/grove/internal/flags/f.go", "package flags\n\nimport _ \"grove/engine/plan\"\n", "imports", "commands use the front door"},
+		{"a part of a command past the front door", "internal/command/flags/f.go", "package flags\n\nimport _ \"grove/engine/plan\"\n", "imports", "commands use the front door"},
 		{"a benchmark past the front door", "bench/serving/s.go", "package serving\n\nimport _ \"grove/sample/constrain\"\n", "imports", "bench/serving imports sample/constrain: commands and benchmarks"},
 		{"a benchmark uses the engine", "bench/b.go", "package bench\n\nimport _ \"grove/engine\"\n", "", ""},
 		{"a benchmark measures kernels", "bench/b.go", "package bench\n\nimport _ \"grove/internal/kernel/measure\"\n", "", ""},

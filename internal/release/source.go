@@ -110,11 +110,11 @@ func (s *source) build(ctx context.Context, t target, program string) ([]byte, e
 func (s *source) commonFiles() (files []file, err error) {
 	names := map[string]string{
 		"LICENSE": "LICENSE", "README.md": "README.md", "CHANGELOG.md": "CHANGELOG.md",
-		"cmd/grove/internal/completion/grove.bash": "completion/grove.bash",
-		"cmd/grove/internal/completion/grove.zsh":  "completion/_grove",
-		"cmd/grove/internal/completion/grove.fish": "completion/grove.fish",
-		"deploy/systemd/grove.service":             "systemd/grove.service",
-		"gopher/README.md":                         "licences/gopher/README.md",
+		"internal/command/completion/grove.bash": "completion/grove.bash",
+		"internal/command/completion/grove.zsh":  "completion/_grove",
+		"internal/command/completion/grove.fish": "completion/grove.fish",
+		"deploy/systemd/grove.service":           "systemd/grove.service",
+		"gopher/README.md":                       "licences/gopher/README.md",
 	}
 	documents, err := filepath.Glob(filepath.Join(s.root, "docs", "*.md"))
 	for _, name := range documents {
