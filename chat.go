@@ -22,8 +22,7 @@ import (
 // Message is one message of a conversation; its Role is one of [chat.Roles].
 type Message = chat.Message
 
-// ChatOptions says how a conversation becomes a prompt. The zero value asks for the next answer, by the template and the way of reasoning
-// of [Options].
+// ChatOptions says how a conversation becomes a prompt. The zero value asks for the next answer, by the template and the way of reasoning of [Options].
 type ChatOptions = prompt.Options
 
 // ChatPrompt is a conversation as the model reads it.

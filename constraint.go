@@ -14,8 +14,13 @@ import (
 // Constraint says which texts are legal answers; see [Request.Constraint]. The same one may serve any number of requests.
 type Constraint = constrain.Spec
 
-// Lookahead lets a [Constraint] look ahead: it names a file of package distill, and the tokens that an answer may have.
+// Lookahead lets a [Constraint] look ahead: a hidden Markov model of a language model's texts, and the tokens that an answer may have.
 type Lookahead = constrain.Lookahead
+
+// OpenLookahead reads the hidden Markov model of a file, as "lab hmm" writes it, for answers of at most tokens tokens.
+func OpenLookahead(path string, tokens int) (*Lookahead, error) {
+	return constrain.OpenLookahead(path, tokens)
+}
 
 // SpecError reports a [Constraint] that makes no sense, is beyond a limit, or cannot be had with a model's vocabulary.
 type SpecError = constrain.SpecError

@@ -12,8 +12,7 @@ type EmbedOptions = resident.EmbedOptions
 
 // Embed returns the embedding of a text: one vector, as wide as the model. The tokens that begin and end a
 // text are added as the model's file asks. A token of an encoder sees the whole text, a token of any other model
-// the text before it. Errors: an [*OptionError] where the pooling gives no single vector; a text without tokens, or
-// longer than the context ([ErrContext]); ctx's.
+// the text before it. Errors: an [*OptionError] where the pooling gives no single vector; a text without tokens, or longer than the context ([ErrContext]); ctx's.
 func (m *Model) Embed(ctx context.Context, text string, o EmbedOptions) ([]float32, error) {
 	rows, err := m.embed(ctx, text, o, false)
 	if err != nil {

@@ -13,8 +13,7 @@ import (
 // The kinds of errors, for [errors.Is]. The messages of the errors that wrap them have the numbers. [OptionError] and
 // [PromptError] are types, for [errors.As].
 var (
-	// ErrBusy reports that as many answers are computed and queued as [Options.Parallel] and [Options.Queue] allow, or
-	// that a fork finds no free slot.
+	// ErrBusy reports that as many answers are computed and queued as [Options.Parallel] and [Options.Queue] allow, or that a fork finds no free slot.
 	ErrBusy = engine.ErrBusy
 
 	// ErrContext reports that a text does not fit the context; see [PromptError].
@@ -40,8 +39,7 @@ var (
 	// ErrSession reports that the file of [Request.Session] cannot be read or written.
 	ErrSession = engine.ErrSession
 
-	// ErrSessionFile reports that the file of [Request.Session] is damaged, or belongs to another model, cache type
-	// or salt.
+	// ErrSessionFile reports that the file of [Request.Session] is damaged, or belongs to another model, cache type or salt.
 	ErrSessionFile = kv.ErrFile
 
 	// ErrCost reports that [Model.Tune] cannot save the cost of steps.

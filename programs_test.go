@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"grove"
-	"grove/distill"
 	"grove/gopher"
 	"grove/sample/constrain/hmm"
 	"grove/sample/constrain/monitor"
@@ -170,69 +169,6 @@ func TestWeighedRefused(t *testing.T) {
 	}
 }
 
-// TestAhead lets a regular expression look ahead: answers are legal, the same with drafts and without, and other than by
-// masks alone for some seed.
-func TestAhead(t *testing.T) {
-	m := openNano(t)
-	var file bytes.Buffer
-	d := distill.Options{Samples: 200, MaxTokens: 12, States: 8, Iterations: 8, Prompts: []string{"func "}}
-	if err := distill.Write(t.Context(), m, d, &file); err != nil {
-		t.Fatal(err)
-	}
-	h, err := hmm.Parse(file.Bytes())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := grove.Constraint{Regex: `[a-z]+\(\) (error|string|int) \{\n`}
-	ahead, legal := c, regexp.MustCompile("^"+c.Regex+"$")
-	ahead.Lookahead = &grove.Lookahead{Model: h, Tokens: 12}
-	other := 0
-	for seed := range uint64(12) {
-		var texts []string
-		for _, r := range []grove.Request{{Constraint: &c}, {Constraint: &ahead, Method: grove.MethodOff}, {Constraint: &ahead, Method: "lookup"}} {
-			r.Prompt, r.Sampling, r.Seed, r.MaxTokens = "func ", grove.Sampling{Temperature: 1}, &seed, 12
-			g, err := m.Generate(t.Context(), r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text, err := g.Text()
-			if err != nil {
-				t.Fatal(err)
-			}
-			texts = append(texts, text)
-			if r.Constraint == &ahead && !legal.MatchString(text) {
-				t.Errorf("%q is not legal within 12 tokens", text)
-			}
-		}
-		if texts[1] != texts[2] {
-			t.Errorf("%q, and with drafts %q", texts[1], texts[2])
-		}
-		if texts[0] != texts[1] {
-			other++
-		}
-	}
-	if other == 0 {
-		t.Error("looking ahead changes no text")
-	}
-	for name, bad := range map[string]grove.Constraint{
-		"no model": {Regex: "a", Lookahead: &grove.Lookahead{Tokens: 4}}, "no tokens": {Regex: "a", Lookahead: &grove.Lookahead{Model: h}},
-		"a schema":  {Schema: []byte("{}"), Lookahead: &grove.Lookahead{Model: h, Tokens: 4}},
-		"a check":   {Check: func([]byte) bool { return true }, Lookahead: &grove.Lookahead{Model: h, Tokens: 4}},
-		"a trigger": {Regex: "a", Triggers: []string{"a"}, Lookahead: &grove.Lookahead{Model: h, Tokens: 4}},
-		"no checks": {Regex: "a", Weights: true},
-	} {
-		var spec *grove.SpecError
-		if err := m.CheckConstraint(bad); !errors.As(err, &spec) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	healed := grove.Request{Prompt: "func ma", Heal: true, Constraint: &grove.Constraint{Regex: "a", Lookahead: &grove.Lookahead{Model: h, Tokens: 4}}}
-	var option *grove.OptionError
-	if _, err := m.Generate(t.Context(), healed); !errors.As(err, &option) || !strings.Contains(err.Error(), "Request.Heal: the constraint looks ahead") {
-		t.Errorf("a prompt that is healed: %v", err)
-	}
-}
-
 // TestGroups lets groups write paths of a graph: all of them exist, they differ, and the first group's is the likeliest
 // path token by token.
 func TestGroups(t *testing.T) {
@@ -328,5 +264,75 @@ func TestProgramsDraft(t *testing.T) {
 				t.Errorf("%s: %q is not legal", name, texts[0])
 			}
 		}
+	}
+}
+
+// TestAhead lets a regular expression look ahead: answers are legal, the same with drafts and without, and other than by
+// masks alone for some seed.
+func TestAhead(t *testing.T) {
+	m := openNano(t)
+	var texts [][]token.ID
+	for range 12 {
+		for _, name := range []string{"main", "open", "readAll", "close", "next", "write"} {
+			for _, result := range []string{"error", "string", "int"} {
+				ids, err := m.Tokenize("func "+name+"() "+result+" {\n", false, false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				texts = append(texts, ids)
+			}
+		}
+	}
+	h, err := hmm.Fit(texts, m.Vocabulary(), hmm.FitOptions{States: 8, Iterations: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := grove.Constraint{Regex: `[a-z]+\(\) (error|string|int) \{\n`}
+	ahead, legal := c, regexp.MustCompile("^"+c.Regex+"$")
+	ahead.Lookahead = &grove.Lookahead{Model: h, Tokens: 12}
+	other := 0
+	for seed := range uint64(12) {
+		var texts []string
+		for _, r := range []grove.Request{{Constraint: &c}, {Constraint: &ahead, Method: grove.MethodOff}, {Constraint: &ahead, Method: "lookup"}} {
+			r.Prompt, r.Sampling, r.Seed, r.MaxTokens = "func ", grove.Sampling{Temperature: 1}, &seed, 12
+			g, err := m.Generate(t.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := g.Text()
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts = append(texts, text)
+			if r.Constraint == &ahead && !legal.MatchString(text) {
+				t.Errorf("%q is not legal within 12 tokens", text)
+			}
+		}
+		if texts[1] != texts[2] {
+			t.Errorf("%q, and with drafts %q", texts[1], texts[2])
+		}
+		if texts[0] != texts[1] {
+			other++
+		}
+	}
+	if other == 0 {
+		t.Error("looking ahead changes no text")
+	}
+	for name, bad := range map[string]grove.Constraint{
+		"no model": {Regex: "a", Lookahead: &grove.Lookahead{Tokens: 4}}, "no tokens": {Regex: "a", Lookahead: &grove.Lookahead{Model: h}},
+		"a schema":  {Schema: []byte("{}"), Lookahead: &grove.Lookahead{Model: h, Tokens: 4}},
+		"a check":   {Check: func([]byte) bool { return true }, Lookahead: &grove.Lookahead{Model: h, Tokens: 4}},
+		"a trigger": {Regex: "a", Triggers: []string{"a"}, Lookahead: &grove.Lookahead{Model: h, Tokens: 4}},
+		"no checks": {Regex: "a", Weights: true},
+	} {
+		var spec *grove.SpecError
+		if err := m.CheckConstraint(bad); !errors.As(err, &spec) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	healed := grove.Request{Prompt: "func ma", Heal: true, Constraint: &grove.Constraint{Regex: "a", Lookahead: &grove.Lookahead{Model: h, Tokens: 4}}}
+	var option *grove.OptionError
+	if _, err := m.Generate(t.Context(), healed); !errors.As(err, &option) || !strings.Contains(err.Error(), "Request.Heal: the constraint looks ahead") {
+		t.Errorf("a prompt that is healed: %v", err)
 	}
 }

@@ -113,7 +113,7 @@ func TestBuildsAreStatic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"README.md", "docs/deploy.md", "deploy/docker/Dockerfile", "bench/peers/README.md"} {
+	for _, name := range []string{"README.md", "docs/deploy.md", "deploy/docker/Dockerfile", "lab/peers/README.md"} {
 		if found[name] == 0 {
 			t.Errorf("%s has no command that builds the program: %v", name, found)
 		}

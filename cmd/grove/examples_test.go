@@ -50,8 +50,6 @@ var instead = map[string]struct{ run, why string }{
 	"grove bench make --shape 0.5b --type Q8_0 half.gguf":                                                                                           {"grove bench make --shape tiny --type Q8_0 half.gguf", "0.5b has 500 MB"},
 	"grove bench methods -m model.gguf --workload tasks.jsonl --methods auto,sam,recycle":                                                           {"grove bench methods -m model.gguf --workload tasks.jsonl --methods auto,sam,recycle -n 4", "time"},
 	"grove bench methods -m model.gguf --draft small.gguf --workload spec_bench.jsonl --methods draft+sam --limit 5":                                {"grove bench methods -m model.gguf --draft small.gguf --workload spec_bench.jsonl --methods draft+sam --limit 5 -n 4", "time"},
-	"grove bench speed -m model.gguf --json > machine.json":                                                                                         {"grove bench speed -m model.gguf -p 8 -r 1 --json > machine.json", "the model of the tests has a shorter context"},
-	"grove plan --shape 70b --type Q4_K --machine machine.json":                                                                                     {"grove bench speed -m model.gguf -p 8 -r 1 --json > machine.json && grove plan --shape 70b --type Q4_K --token-time 0 --machine machine.json", "the machine is measured here"},
 	"grove bench methods --workload go.jsonl --methods all --replay --cost 0.5b-q8_0.json":                                                          {"grove tune -m model.gguf --json > 0.5b-q8_0.json && grove bench methods --workload go.jsonl --methods all --replay --cost 0.5b-q8_0.json", "the cost is measured here"},
 	"grove bench masks -m model.gguf schemas.jsonl.gz":                                                                                              {"grove bench masks -m model.gguf schemas.jsonl", "the file is read with or without compression"},
 	"grove bench masks -m vocabulary.gguf --against llama.cpp --package DIR schemas.jsonl.gz":                                                       {"", "it needs Node and a package; the tests of bench have a stand-in of both"},
@@ -76,14 +74,10 @@ var instead = map[string]struct{ run, why string }{
 	"grove perplexity model.gguf -f wiki.test.raw":                                     {"grove perplexity model.gguf -f wiki.test.raw --chunks 1", "time"},
 	"grove perplexity -m model.gguf -f wiki.test.raw --units 0.9":                      {"grove perplexity -m model.gguf -f wiki.test.raw --units 0.9 --chunks 1", "time"},
 	"grove bench methods model.gguf --workload tasks.jsonl":                            {"grove bench methods model.gguf --workload tasks.jsonl -n 4", "time"},
-	"grove hmm -m model.gguf -o model.hmm.gguf --prompts tasks.jsonl":                  {hmm, "time"},
-	`grove run -m model.gguf --regex "(yes|no)" --ahead model.hmm.gguf -n 16 "Is it?"`: {hmm + ` && grove run -m model.gguf --regex "(yes|no)" --ahead model.hmm.gguf -n 16 "Is it?"`, "each example has a directory of its own"},
+	`grove run -m model.gguf --regex "(yes|no)" --ahead model.hmm.gguf -n 16 "Is it?"`: {"", "it needs a file of lab hmm; the script hmm.txtar of the laboratory runs it"},
 	`echo '{"name": "Ann", "age": 130}' | grove check --schema person.json`:            {`echo '{"name": "Ann", "age": 130}' | grove check --schema person.json; test $? = 1`, "the text is not legal"},
 	"grove bench methods --replay --cost bench/costs/0.5b-q8_0.json --workload go.jsonl --datastore go.store --methods all": {"grove bench methods --replay --cost bench/costs/0.5b-q8_0.json --workload go.jsonl --datastore go.store --methods all -n 4", "time"},
 }
-
-// hmm distils a model faster than the guides do.
-const hmm = "grove hmm -m model.gguf -o model.hmm.gguf --prompts tasks.jsonl --samples 20 --states 4 --iterations 2"
 
 // marks are the words in brackets that begin the comments of commands which no test of this package runs, and what such a command needs.
 var marks = map[string]string{
@@ -93,7 +87,8 @@ var marks = map[string]string{
 	"root":     "rights of the administrator",
 	"shell":    "a certain shell",
 	"balancer": "HAProxy or Caddy",
-	"release":  "a checkout without changes; the tests of internal/release make one",
+	"release":  "a checkout without changes; the tests of lab/release make one",
+	"lab":      "the laboratory's module, which go -C lab test ./... tests",
 }
 
 // A command is an indented line of a document.

@@ -23,10 +23,9 @@ var ownMeaning = map[string]string{
 	"--chat-template": "serve takes one for each of several models",
 	"--api-key":       "serve checks several keys; commands that talk to a server send one",
 	"--tokens":        "logits computes ids, exactly these; embed takes places in a text",
-	"--shape":         "bench make needs one; bench scaling takes one instead of a model; plan knows larger ones, too",
-	"--type":          "convert takes a mix of types; bench make, bench scaling and plan take one type for every matrix; states takes the type of its values",
+	"--shape":         "bench make needs one; bench scaling takes one instead of a model",
+	"--type":          "convert takes a mix of types; bench make and bench scaling take one type for every matrix",
 	"--heads":         "models are opened with a file of heads; convert is told that its source is heads",
-	"--max-tokens":    "answers end after so many tokens; states ends its texts, all together",
 }
 
 // TestFlagsDeclaredOnce: a flag that several commands have is one field of one struct, so that it means the same everywhere.

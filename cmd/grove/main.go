@@ -12,7 +12,6 @@ import (
 	"github.com/alecthomas/kong"
 
 	"grove"
-	"grove/internal/command/analysis"
 	"grove/internal/command/arguments"
 	"grove/internal/command/benchmarks"
 	"grove/internal/command/exit"
@@ -20,7 +19,6 @@ import (
 	"grove/internal/command/scoring"
 	"grove/internal/command/served"
 	"grove/internal/command/terminal"
-	"grove/internal/command/training"
 )
 
 const description = `Grove runs language models on the CPU.
@@ -50,18 +48,14 @@ type commands struct {
 	Convert    convertCommand     `cmd:"" help:"Write a Hugging Face folder, a model or a drafting head, as one GGUF file."`
 	Quantize   quantizeCommand    `cmd:"" help:"Write a model with its weights in smaller types."`
 	Logits     logitsCommand      `cmd:"" help:"Write a model's logits at every position of a list of tokens."`
-	States     training.States    `cmd:"" help:"Write the states that a model computes of texts."`
 	Rerank     rerankCommand      `cmd:"" help:"Rank documents by a query."`
 	Embed      embedCommand       `cmd:"" help:"Turn a text into a vector (an embedding)."`
-	Scan       analysis.Scan      `cmd:"" help:"Look for texts that a model has learnt by heart."`
 	Score      scoring.Score      `cmd:"" help:"Compare texts by their log-probabilities behind a prompt, and answer questions with choices."`
 	Perplexity scoring.Perplexity `cmd:"" help:"Measure how well a model predicts a text, and how far it is from a base model."`
 	Datastore  datastoreCommand   `cmd:"" help:"Make a file of texts to draft from."`
-	HMM        hmmCommand         `cmd:"" name:"hmm" help:"Distil a hidden Markov model of a model's texts, with which constraints look ahead."`
 	Methods    methodsCommand     `cmd:"" help:"List the methods that draft tokens."`
 	Verify     verifyCommand      `cmd:"" help:"Prove on a model that methods keep the promise of their grade."`
 	Bench      benchmarks.Command `cmd:"" help:"Measure models and kernels on this machine."`
-	Plan       benchmarks.Plan    `cmd:"" help:"Predict what decoding costs on machines: replicas, layers split, attention apart."`
 	Tune       tuneCommand        `cmd:"" help:"Measure the cost of a model's steps on this machine, and save it."`
 	Pull       pullCommand        `cmd:"" help:"Pull models by name into the caches of this machine."`
 	Models     modelsCommand      `cmd:"" aliases:"list,ls" help:"List the models that are on this machine."`

@@ -14,7 +14,6 @@ import (
 	"github.com/alecthomas/kong"
 
 	"grove"
-	"grove/distill"
 	"grove/internal/command/canvas"
 	"grove/internal/command/exit"
 	"grove/internal/command/flags"
@@ -35,7 +34,7 @@ type runCommand struct {
 	flags.Skip
 	flags.Heal
 
-	Ahead string `placeholder:"FILE" help:"File of grove hmm, with which --regex or --choice looks ahead: legal texts that the model is likely to write are preferred."`
+	Ahead string `placeholder:"FILE" help:"File of lab hmm, with which --regex or --choice looks ahead: legal texts that the model is likely to write are preferred."`
 
 	SkipLayers string `name:"skip-layers" placeholder:"OPTIONS" var:"GROVE_SKIP_LAYERS" help:"Let the answer's tokens skip layers, the more the later they come: to=N layers at last, and with commas from=N at first, first=N of the model's first ones, over=N tokens; or period=N: all but each Nth substitute those for which --skip-adapters has adapters (lossy)."`
 
@@ -152,11 +151,9 @@ func (c *runCommand) constraint() (*grove.Constraint, error) {
 	if made == nil || made.Regex == "" && made.Choices == nil {
 		return nil, exit.With(exit.CodeUsage, errors.New("--ahead needs --regex or --choice, whose texts it looks for"))
 	}
-	model, err := distill.Open(c.Ahead)
-	if err != nil {
+	if made.Lookahead, err = grove.OpenLookahead(c.Ahead, horizon); err != nil {
 		return nil, exit.File(err)
 	}
-	made.Lookahead = &grove.Lookahead{Model: model, Tokens: horizon}
 	if n := c.Limit(); n > 0 {
 		made.Lookahead.Tokens = n
 	}

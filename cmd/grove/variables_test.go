@@ -33,7 +33,7 @@ var argumentsOf = map[string]string{
 	"inspect": "gopher-nano", "merge": "gopher nothing --out out.gguf", "convert": "nothing out.gguf", "quantize": "nothing out.gguf F16", "logits": "--tokens 1 --out out.f32", "stop": "x", "run": "x", "chat": "x", "embed": "x", "rerank": "x y", "score": "x --continuation y",
 	"bench methods": "--workload tasks.jsonl", "bench masks": "schemas.jsonl", "bench make": "--shape tiny --type F16 out.gguf", "bench workload": "out.jsonl", "perplexity": "-f text.txt", "verify": "--methods sam",
 	"bench layers": "-f text.txt", "bench diffusion": "--tasks tasks.jsonl", "plan": "--shape 8b --machine m.json", "bench vocab": "x.gguf --workload tasks.jsonl",
-	"bench speed": "-p 1 -r 1", "pull": "x", "rm": "nothing", "completion": "bash", "datastore": "-o out.store text.txt", "states": "-o out.safetensors --layers final text.txt", "man": "out", "batch": "requests.jsonl out.jsonl", "scan": "--rank-by 1 --candidates 1", "hmm": "-o out.gguf --samples 1 --states 1 --iterations 1",
+	"bench speed": "-p 1 -r 1", "pull": "x", "rm": "nothing", "completion": "bash", "datastore": "-o out.store text.txt", "man": "out", "batch": "requests.jsonl out.jsonl",
 }
 
 // leaves calls do for each command and each of its flags with a variable.

@@ -9,8 +9,8 @@ import (
 // lines (rooms of one line, a room/* among them, do not import each other). "." is the root
 // package. A suite of tests stands above what it tests.
 var rooms = []string{
-	"cmd/grove examples/*",
-	"internal/command/analysis internal/command/arguments internal/command/benchmarks internal/command/conversation internal/command/headfile internal/command/scoring internal/command/served internal/command/training",
+	"cmd/grove",
+	"internal/command/arguments internal/command/benchmarks internal/command/conversation internal/command/headfile internal/command/scoring internal/command/served",
 	"internal/command/canvas internal/command/completion internal/command/flags internal/command/markdown internal/command/summary",
 	"internal/command/terminal",
 	"internal/command/exit",
@@ -23,9 +23,8 @@ var rooms = []string{
 	"server/access server/traces",
 	"server/wire",
 	"bench",
-	"bench/canvas bench/capacity bench/patterns bench/predict bench/serving bench/units bench/workload",
+	"bench/canvas bench/patterns bench/predict bench/serving bench/units bench/workload",
 	"batch",
-	"distill distill/states scan",
 	"weights/pull",
 	"weights/pull/hub weights/pull/registry",
 	"weights/pull/transfer weights/find",

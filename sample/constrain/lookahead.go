@@ -17,6 +17,16 @@ type Lookahead struct {
 	Tokens int
 }
 
+// OpenLookahead reads the model of a GGUF file that [hmm.Model.Write] wrote, for answers of at most tokens tokens.
+// Errors are those of the file.
+func OpenLookahead(path string, tokens int) (*Lookahead, error) {
+	model, err := hmm.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return &Lookahead{Model: model, Tokens: tokens}, nil
+}
+
 // guide returns the automaton by which a spec of a kind looks ahead.
 func (spec *Spec) guide(kind string, v *Vocabulary) (*hmm.Automaton, error) {
 	if spec.Lookahead.Model == nil || spec.Lookahead.Tokens < 1 {

@@ -83,7 +83,7 @@ func pickled(name string) bool {
 // pickle refuses a pickle, or several of one head: to load one is to run a program that its author wrote.
 func pickle(paths ...string) error {
 	out := filepath.Join(filepath.Dir(paths[0]), single)
-	return fmt.Errorf("heads: %s is a pickle of PyTorch, which can run programs and is never loaded; 'python3 gopher/train/unpickle.py %s %s' takes its tensors out of it",
+	return fmt.Errorf("heads: %s is a pickle of PyTorch, which can run programs and is never loaded; 'python3 lab/train/unpickle.py %s %s' takes its tensors out of it",
 		paths[0], strings.Join(paths, " "), out)
 }
 

@@ -10,7 +10,7 @@ import (
 // The halves of a pair of low-rank matrices, behind the name of the target's tensor without its end.
 const lowA, lowB = ".lora_a.weight", ".lora_b.weight"
 
-// m2r2 presents the low-rank matrices of M2R2 (2025), whose authors have published none: the layout is that of gopher/train/net_m2r2.py.
+// m2r2 presents the low-rank matrices of M2R2 (2025), whose authors have published none: the layout is that of lab/train/net_m2r2.py.
 func m2r2(b *builder) {
 	c := b.Config
 	b.setWidth(0)

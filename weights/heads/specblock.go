@@ -78,7 +78,7 @@ func (b *builder) mapped() {
 	f, err := safetensors.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		pickle := filepath.Join(dir, mapping+".pt")
-		b.Fail("d2t is missing, which says for which tokens of the target the head's %d are; it is published as %s.pt: 'python3 gopher/train/unpickle.py %s %s' takes it out of that", rows, mapping, pickle, path)
+		b.Fail("d2t is missing, which says for which tokens of the target the head's %d are; it is published as %s.pt: 'python3 lab/train/unpickle.py %s %s' takes it out of that", rows, mapping, pickle, path)
 		return
 	}
 	if err != nil {

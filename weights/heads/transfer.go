@@ -7,7 +7,7 @@ import (
 	"grove/weights/gguf"
 )
 
-// transfer presents the matrices of Hidden Transfer (Wu et al. 2024), whose authors have published none: the layout is that of gopher/train/net_transfer.py.
+// transfer presents the matrices of Hidden Transfer (Wu et al. 2024), whose authors have published none: the layout is that of lab/train/net_transfer.py.
 func transfer(b *builder) {
 	n := 0
 	for _, at := range b.numbered(`^transfer\.(\d+)\.weight$`) {

@@ -111,7 +111,7 @@ type kernelsCommand struct {
 	flags.Threads
 	flags.JSON
 
-	Types    []weightType `name:"type" placeholder:"TYPE,..." help:"Types of weights, such as F16, Q8_0 or Q4_K. Without it, all."`
+	Types    []WeightType `name:"type" placeholder:"TYPE,..." help:"Types of weights, such as F16, Q8_0 or Q4_K. Without it, all."`
 	RowsFlag `kong:"set='rows=1,8,64,512'"`
 }
 
@@ -131,18 +131,18 @@ type makeCommand struct {
 	flags.Seed `set:"seed=0"`
 
 	Shape string     `required:"" placeholder:"NAME" help:"Size of the model: 0.5b, 0.5b-151k, 0.5b-delta, 0.5b-mamba2, 0.5b-sambay, 1b, 7b or tiny."`
-	Type  weightType `required:"" placeholder:"TYPE" help:"Type of every matrix, such as F16, Q8_0 or Q4_K."`
+	Type  WeightType `required:"" placeholder:"TYPE" help:"Type of every matrix, such as F16, Q8_0 or Q4_K."`
 	Out   string     `arg:"" help:"GGUF file to write."`
 }
 
-// weightType is a flag's type of weights.
-type weightType tensor.Type
+// WeightType is a flag's type of weights.
+type WeightType tensor.Type
 
 // UnmarshalText reads the name of a type.
-func (t *weightType) UnmarshalText(text []byte) error {
+func (t *WeightType) UnmarshalText(text []byte) error {
 	for _, known := range tensor.Types() {
 		if strings.EqualFold(known.String(), string(text)) {
-			*t = weightType(known)
+			*t = WeightType(known)
 			return nil
 		}
 	}

@@ -140,7 +140,7 @@ func shapes(at map[string]string) (all []predict.Shape, err error) {
 		if err != nil {
 			return nil, exit.With(exit.CodeUsage, fmt.Errorf("--cost-of: %w", err))
 		}
-		cost, err := readCost(at[name])
+		cost, err := ReadCost(at[name])
 		if err != nil {
 			return nil, err
 		}
@@ -149,8 +149,8 @@ func shapes(at map[string]string) (all []predict.Shape, err error) {
 	return all, nil
 }
 
-// readCost reads a file of the cost of steps.
-func readCost(path string) (*grove.Cost, error) {
+// ReadCost reads a file of the cost of steps.
+func ReadCost(path string) (*grove.Cost, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, exit.File(err)
@@ -162,7 +162,7 @@ func readCost(path string) (*grove.Cost, error) {
 // cost reads or measures the cost of steps for a replay.
 func (c *methodsCommand) cost(ctx context.Context, m *grove.Model) (cost *grove.Cost, err error) {
 	if c.Cost != "" {
-		return readCost(c.Cost)
+		return ReadCost(c.Cost)
 	}
 	if c.CostModel != "" {
 		path, err := flags.Find(c.CostModel)

@@ -25,7 +25,7 @@ type scalingCommand struct {
 	DepthFlag
 
 	Shape     string      `placeholder:"NAME" help:"Measure a model of random weights instead: 0.5b, 0.5b-151k, 0.5b-delta, 0.5b-mamba2, 0.5b-sambay, 1b, 7b or tiny."`
-	Type      *weightType `placeholder:"TYPE" help:"Type of the weights of --shape, such as Q8_0; without it, Q4_K."`
+	Type      *WeightType `placeholder:"TYPE" help:"Type of the weights of --shape, such as Q8_0; without it, Q4_K."`
 	At        sizes       `placeholder:"N,..." help:"Numbers of threads; without it, 1, 2, 4 and so on, up to one for each core, with --simulate up to 64."`
 	Simulate  bool        `help:"Predict the steps too, from the times of their parts on one thread."`
 	Drafter   string      `placeholder:"MODEL" help:"With --simulate: a model that drafts, or with --shape another shape; predict drafting before the steps and beside them, in place of the steps."`

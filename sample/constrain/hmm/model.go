@@ -120,6 +120,16 @@ func Parse(data []byte) (*Model, error) {
 	return Read(f)
 }
 
+// Open reads the file of [Model.Write] at a path. Errors are those of the file, [ErrFile], or those of package gguf.
+func Open(path string) (*Model, error) {
+	f, err := gguf.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return Read(f)
+}
+
 // Read is [Parse] for a file that is open; the model keeps nothing of it.
 func Read(f *gguf.File) (*Model, error) {
 	if kind, _, err := f.String("general.architecture"); err != nil || kind != architecture {

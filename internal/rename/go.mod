@@ -1,3 +1,0 @@
-module grove/internal/rename
-
-go 1.26.0
