@@ -362,7 +362,7 @@ func TestMaskPeerReal(t *testing.T) {
 	if err != nil {
 		t.Skip("needs the package node-llama-cpp in a folder of NODE_PATH: not there")
 	}
-	vocabulary := filepath.Join("..", "..", "shared", "golden", "tokenizers", "ggml-vocab-llama-spm.gguf")
+	vocabulary := filepath.Join("../../shared/golden/tokenizers", "ggml-vocab-llama-spm.gguf")
 	if _, err := os.Stat(vocabulary); err != nil {
 		t.Skip("needs ../shared/golden/tokenizers/ggml-vocab-llama-spm.gguf: not there")
 	}

@@ -127,7 +127,7 @@ func TestSpaced(t *testing.T) {
 // TestMaskBench runs the sample of MaskBench with a published vocabulary: no invalid text is accepted, no valid one is rejected without
 // an error, and nearly all schemas pass.
 func TestMaskBench(t *testing.T) {
-	root := filepath.Join("..", "..", "shared")
+	root := filepath.Join("../../shared")
 	f, err := os.Open(filepath.Join(root, "data", "maskbench_sample.jsonl.gz"))
 	if err != nil {
 		if _, missing := os.Stat(root); missing == nil && os.Getenv("CI") != "" {

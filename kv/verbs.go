@@ -10,8 +10,7 @@ import (
 	"grove/text/token"
 )
 
-// Commit appends the path to n to the trunk, copies its keys and values, and lacks the live nodes that do
-// not descend from n. Errors: [forest.ErrSeq], [forest.ErrNode], a row of the path that has not run every layer,
+// Commit appends n's path to the trunk, copies its keys and values, and drops the other branches. Errors: [forest.ErrSeq], [forest.ErrNode], a row of the path that has not run every layer,
 // and [ErrFull]. Nothing has changed then.
 func (k *Cache) Commit(s forest.Seq, n forest.Node) error {
 	path, err := k.Forest.Committable(s, n)
@@ -171,7 +170,7 @@ func (k *Cache) Drop(s forest.Seq, n forest.Node) error {
 	return err
 }
 
-// Truncate lacks every live node and cuts the trunk to n tokens. Errors: [forest.ErrSeq]; n outside 0 to the
+// Truncate drops every live node and cuts the trunk to n tokens. Errors: [forest.ErrSeq]; n outside 0 to the
 // trunk's length; [ErrEvicted] where a row at index n sees keys behind a sliding window that are no longer stored, or goes on
 // from a state of recurrent layers that is not (those at multiples of [Cache.Cadence] usually are);
 // [ErrFull] where the last page is shared and no page is free for a copy. Nothing has changed then. The caller

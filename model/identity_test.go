@@ -89,7 +89,7 @@ func TestIdentityOfBytes(t *testing.T) {
 	for _, golden := range modeltest.Goldens {
 		t.Run(golden, func(t *testing.T) {
 			t.Parallel()
-			data, err := os.ReadFile(filepath.Join("..", "suite", "modeltest", "testdata", golden+".gguf"))
+			data, err := os.ReadFile(filepath.Join("../suite/modeltest/testdata", golden+".gguf"))
 			if err != nil {
 				t.Fatal(err)
 			}

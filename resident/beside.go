@@ -1,13 +1,14 @@
 package resident
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"grove/adapters"
 	"grove/engine"
+	"grove/gopher"
 	"grove/internal/par"
 	"grove/method"
 	"grove/method/acceptance"
@@ -42,15 +43,56 @@ func (m *Model) start(o Options) (err error) {
 	}
 	m.methods.eager, m.methods.forget = o.Eager, o.Forget
 	m.draftVocab = o.DraftVocab
-	m.Judge, err = verify.ReadHead(o.Judge, m.Model.Info().Width)
-	if err = cmp.Or(err, m.runBeside(o), m.runGuides(o)); err == nil {
+	if err = m.runBeside(o); err == nil {
+		err = m.runGuides(o)
+	}
+	if err == nil {
 		m.Datastore, err = datastore.For(m.Tokenizer, o.Datastore)
 	}
 	return err
 }
 
-// readBeside reads the models beside the model.
+// checkFiles refuses a path at which no file is, by the flag that names it: before any model is read.
+func (o Options) checkFiles() error {
+	type named struct{ flag, path string }
+	all := []named{{"draft", o.Draft}, {"draft-head", o.DraftHead}, {"middle", o.Middle}, {"skip-adapters", o.SkipAdapters}, {"judge", o.Judge}}
+	if o.Heads != NoHeads {
+		all = append(all, named{"heads", o.Heads})
+	}
+	for _, path := range o.Guides {
+		all = append(all, named{"guide", path})
+	}
+	for _, f := range all {
+		isModel := f.flag == "draft" || f.flag == "middle" || f.flag == "guide"
+		if f.path == "" || isModel && (gopher.Named(f.path) != nil || quantize.Known(f.path) == nil || strings.EqualFold(f.path, quantize.Keep)) {
+			continue // a name stands for a model
+		}
+		if _, err := os.Stat(f.path); err != nil {
+			return &OptionError{Err: fmt.Errorf("grove: --%s: %w", f.flag, err)}
+		}
+	}
+	return nil
+}
+
+// flagged says which flag named the file of an error.
+func flagged(flag string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("grove: --%s: %w", flag, err)
+}
+
+// readBeside reads the files beside the model, small ones first: the first that cannot be read ends it, and the models behind it stay unread.
 func (m *Model) readBeside(o Options) (err error) {
+	if m.Judge, err = verify.ReadHead(o.Judge, m.Model.Info().Width); err != nil {
+		return flagged("judge", err)
+	}
+	if err := m.readSubstitutes(o); err != nil {
+		return flagged("skip-adapters", err)
+	}
+	if err := m.readModules(o); err != nil {
+		return err // which names its flag
+	}
 	if o.Draft != "" {
 		threads := m.Pool
 		if o.DraftThreads > 0 {
@@ -68,7 +110,7 @@ func (m *Model) readBeside(o Options) (err error) {
 			return err
 		}
 	}
-	return cmp.Or(m.readSubstitutes(o), m.readModules(o), m.readGuides(o))
+	return flagged("guide", m.readGuides(o))
 }
 
 // beMiddle is what a middle model does.

@@ -25,7 +25,7 @@ func (m *Model) readModules(o Options) error {
 	}
 	if path != "" && path != NoHeads {
 		if err := m.readHeads(o, path); err != nil && !found {
-			return err
+			return flagged("heads", err)
 		} else if err != nil {
 			return &OptionError{Err: fmt.Errorf("%w; it was found beside the model: --heads %s leaves it out", err, NoHeads)}
 		}

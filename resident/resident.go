@@ -103,6 +103,9 @@ type Model struct {
 func Open(f *gguf.File, o Options) (*Model, error) {
 	m := &Model{File: f, Pool: par.New(o.Threads), options: o}
 	err := mmap.Catch(func() error {
+		if err := o.checkFiles(); err != nil {
+			return err
+		}
 		if err := m.read(o); err != nil {
 			return err
 		}
@@ -195,7 +198,7 @@ func room(limit uint64, n int) (uint64, error) {
 	return limit - uint64(n), nil
 }
 
-// crowds reports whether a packed copy of the weights would not leave room in the machine's memory; the file's own pages can be substituted and read again.
+// crowds reports whether a packed copy of the weights would not leave room in the machine's memory; the system can drop the file's own pages and read them again.
 func crowds(f *gguf.File) bool {
 	memory := float64(machine.Memory())
 	return memory > 0 && float64(f.Size()) > 0.9*memory

@@ -1,4 +1,4 @@
-// Package lint tests the rules of the module: the order of imports, the sizes of files, packages and parts of the house, the
+// Package lint tests the rules of the module: the order of imports, the widths of types, packages and the root, the
 // banned functions and words, the doc comments, and the numbers that documents quote.
 package lint
 
@@ -89,8 +89,6 @@ func (m *module) at(n ast.Node, format string, args ...any) string {
 // checks are the rules by name: each returns its violations, one a line.
 var checks = map[string]func(*module) []string{
 	"imports": checkImports,
-	"sizes":   checkSizes,
-	"budgets": checkBudgets,
 	"links":   checkLinks,
 	"floats":  checkFloats,
 	"exits":   checkExits,
@@ -114,7 +112,6 @@ func TestModule(t *testing.T) {
 		})
 	}
 	t.Log("lines by package, without tests\n" + sizeTable(m))
-	t.Log("lines by part of the house, of its budget\n" + budgetTable(m))
 }
 
 // checkImports checks the order of rooms and the doors. Tests may import any package.
@@ -177,26 +174,6 @@ func moduleDir(importPath string) (dir string, ours bool) {
 		return ".", true
 	}
 	return strings.CutPrefix(importPath, modulePath+"/")
-}
-
-const (
-	maxFileLines    = 500
-	maxPackageLines = 3000
-)
-
-// checkSizes limits files and packages; tests and generated files (z_*) do not count.
-func checkSizes(m *module) (bad []string) {
-	for _, s := range m.code() {
-		if s.lines > maxFileLines && !generated(s) {
-			bad = append(bad, fmt.Sprintf("%s: %d lines, more than %d", s.path, s.lines, maxFileLines))
-		}
-	}
-	for dir, n := range packageLines(m) {
-		if n > maxPackageLines {
-			bad = append(bad, fmt.Sprintf("%s: a package of %d lines, more than %d", dir, n, maxPackageLines))
-		}
-	}
-	return bad
 }
 
 func generated(s source) bool { return strings.HasPrefix(path.Base(s.path), "z_") }

@@ -1,12 +1,9 @@
 package lint
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // TestChecks plants violations in modules that are otherwise clean, and sees that each is found by
@@ -53,7 +50,6 @@ func TestChecks(t *testing.T) {
 		{"a package of a registry that registers nothing", "method/text/x/x.go", "package x\n\nimport _ \"grove/method\"\n", "", ""},
 
 		{"500 lines", "kv/k.go", "package kv\n" + strings.Repeat("\n", 499), "", ""},
-		{"501 lines", "kv/k.go", "package kv\n" + strings.Repeat("\n", 500), "sizes", "kv/k.go: 501 lines, more than 500"},
 		{"long test", "kv/k_test.go", "package kv\n" + strings.Repeat("\n", 900), "", ""},
 		{"long generated file", "internal/kernel/z_k.go", "package kernel\n" + strings.Repeat("\n", 4000), "", ""},
 
@@ -131,86 +127,6 @@ var (
 				}
 			}
 		})
-	}
-}
-
-func TestPackageSize(t *testing.T) {
-	fsys := fstest.MapFS{}
-	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
-		fsys["kv/"+name+".go"] = &fstest.MapFile{Data: []byte("package kv\n" + strings.Repeat("\n", 499))}
-	}
-	check := func(want []string) {
-		t.Helper()
-		m, err := load(fsys)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d := cmp.Diff(want, checkSizes(m)); d != "" {
-			t.Errorf("violations (-want +got):\n%s", d)
-		}
-	}
-	check(nil)
-	fsys["kv/z_generated.go"] = &fstest.MapFile{Data: []byte("package kv\n")}
-	fsys["kv/g_test.go"] = &fstest.MapFile{Data: []byte("package kv\n")}
-	check(nil)
-	fsys["kv/g.go"] = &fstest.MapFile{Data: []byte("package kv\n")}
-	check([]string{"kv: a package of 3001 lines, more than 3000"})
-}
-
-// TestBudgets: a part that grows beyond its budget is named, and every room belongs to one budget.
-func TestBudgets(t *testing.T) {
-	core := fstest.MapFS{}
-	for i, dir := range []string{"engine", "engine/plan", "kv", "verify", "sample", "forest", "method"} {
-		for j := range 4 {
-			core[fmt.Sprintf("%s/%d.go", dir, j)] = lineFile("p", 732+2*(i/6))
-		}
-	}
-	for _, c := range []struct {
-		name string
-		fsys fstest.MapFS
-		want []string
-	}{
-		{"a method", fstest.MapFS{"method/text/x/x.go": lineFile("x", 300)}, nil},
-		{"a large method", fstest.MapFS{"method/text/x/x.go": lineFile("x", 301)}, []string{"method/text/x: 301 lines, more than 300"}},
-		{"what methods share", fstest.MapFS{"method/grow/x.go": lineFile("grow", 301)}, nil},
-		{"the core", core, []string{"core: 20504 lines, more than 20500"}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			m, err := load(c.fsys)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := cmp.Diff(c.want, checkBudgets(m)); d != "" {
-				t.Errorf("violations (-want +got):\n%s", d)
-			}
-		})
-	}
-	for _, line := range rooms {
-		for room := range strings.FieldsSeq(line) {
-			dir, of := strings.TrimSuffix(room, "/*"), 0
-			for _, b := range budgets {
-				if within(dir, b.packages) {
-					of++
-				}
-			}
-			if of != 1 && !within(dir, families) {
-				t.Errorf("room %s belongs to %d budgets, not to one", room, of)
-			}
-		}
-	}
-}
-
-// TestCeiling: a part over its budget may grow to its ceiling, which goes when nothing needs it.
-func TestCeiling(t *testing.T) {
-	b := budget{"part", "part", 300, 400}
-	for lines, want := range map[int]string{
-		400: "", 301: "", 0: "",
-		401: "part: 401 lines, more than 400",
-		300: "part: 300 lines are within the budget of 300: remove the ceiling",
-	} {
-		if got := b.check(lines); got != want {
-			t.Errorf("%d lines: %q, want %q", lines, got, want)
-		}
 	}
 }
 

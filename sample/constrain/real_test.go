@@ -26,10 +26,10 @@ var legalOrders = []string{
 // the other, behind a special token and behind a text, that forced tokens are among them as far as the tokenizer would write them, and that the answer ends
 // behind the text.
 func TestRealVocabularies(t *testing.T) {
-	paths, _ := filepath.Glob(filepath.Join("..", "..", "..", "shared", "golden", "tokenizers", "ggml-vocab-*.gguf"))
+	paths, _ := filepath.Glob(filepath.Join("../../../shared/golden/tokenizers", "ggml-vocab-*.gguf"))
 	if len(paths) == 0 {
 		if os.Getenv("CI") != "" {
-			if _, err := os.Stat(filepath.Join("..", "..", "..", "shared")); err == nil {
+			if _, err := os.Stat(filepath.Join("../../../shared")); err == nil {
 				t.Fatal("../shared has no vocabularies")
 			}
 		}

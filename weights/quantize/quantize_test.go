@@ -203,7 +203,7 @@ func TestDocumented(t *testing.T) {
 		"cmd/grove/convert.go": Names(),
 		"README.md":            types,
 	} {
-		text, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(file)))
+		text, err := os.ReadFile(filepath.Join("../..", filepath.FromSlash(file)))
 		if err != nil {
 			t.Fatal(err)
 		}

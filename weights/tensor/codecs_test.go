@@ -43,7 +43,7 @@ func TestCodecs(t *testing.T) {
 
 // TestGuide: the type of docs/adding/weight-type.md, whose code is that of q2_0_test.go, is a codec like the others.
 func TestGuide(t *testing.T) {
-	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "adding", "weight-type.md"))
+	guide, err := os.ReadFile(filepath.Join("../../docs/adding/weight-type.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ import (
 // there is shared data, a missing file is a failure.
 func shared(t testing.TB, name string) string {
 	t.Helper()
-	root := filepath.Join("..", "..", "..", "..", "shared")
+	root := filepath.Join("../../../../shared")
 	path := filepath.Join(root, filepath.FromSlash(name))
 	if _, err := os.Stat(path); err == nil {
 		return path

@@ -69,7 +69,7 @@ var missing = map[string]int{"hostname": 15, "idn-hostname": 23, "idn-email": 1,
 func TestSuite(t *testing.T) {
 	total := 0
 	for _, draft := range []string{"draft2020-12", "draft7"} {
-		root := filepath.Join("..", "..", "..", "..", "shared")
+		root := filepath.Join("../../../../shared")
 		folder := filepath.Join(root, "data", "json-schema-test-suite", draft, "optional", "format")
 		files, err := os.ReadDir(folder)
 		if err != nil {

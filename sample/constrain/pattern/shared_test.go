@@ -16,7 +16,7 @@ import (
 // such data, a missing file is a failure.
 func shared(t testing.TB, name string) string {
 	t.Helper()
-	root := filepath.Join("..", "..", "..", "..", "shared")
+	root := filepath.Join("../../../../shared")
 	file := filepath.Join(root, "data", name)
 	if _, err := os.Stat(file); err == nil {
 		return file
