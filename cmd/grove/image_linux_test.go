@@ -69,7 +69,7 @@ func needBuild(t *testing.T) {
 }
 
 // buildCommand is a shell's command that builds the program.
-var buildCommand = regexp.MustCompile(`^((?:[A-Z_]+=[\w$]* )+)go build ((?:-\w+ )*)-o (\S+) \./cmd/grove$`)
+var buildCommand = regexp.MustCompile(`^((?:[A-Z_]+=[\w$]* )+)go build ((?:-\w+(?:="[^"]*")? )*)-o (\S+) \./cmd/grove$`)
 
 // readmeBuild returns README's command that builds the program.
 func readmeBuild(t *testing.T) string {
