@@ -12,7 +12,7 @@ import (
 	"grove/distill"
 	"grove/gopher"
 	"grove/sample/constrain/hmm"
-	"grove/sample/constrain/monitor"
+	"grove/sample/constrain/monitor/gosource"
 	"grove/sample/constrain/paths"
 	"grove/sample/constrain/reject"
 	"grove/text/token"
@@ -302,7 +302,7 @@ func TestProgramsDraft(t *testing.T) {
 	for name, c := range map[string]*grove.Constraint{
 		"a check":   {Check: odd},
 		"weighed":   {Check: odd, Weights: true},
-		"a monitor": {Monitor: monitor.NewGo(false)},
+		"a monitor": {Monitor: gosource.New(false)},
 	} {
 		for seed := range uint64(4) {
 			var texts []string
