@@ -11,7 +11,7 @@ import (
 	"grove"
 	"grove/gopher"
 	"grove/sample/constrain/hmm"
-	"grove/sample/constrain/monitor"
+	"grove/sample/constrain/monitor/gosource"
 	"grove/sample/constrain/paths"
 	"grove/sample/constrain/reject"
 	"grove/text/token"
@@ -238,7 +238,7 @@ func TestProgramsDraft(t *testing.T) {
 	for name, c := range map[string]*grove.Constraint{
 		"a check":   {Check: odd},
 		"weighed":   {Check: odd, Weights: true},
-		"a monitor": {Monitor: monitor.NewGo(false)},
+		"a monitor": {Monitor: gosource.New(false)},
 	} {
 		for seed := range uint64(4) {
 			var texts []string

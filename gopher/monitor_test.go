@@ -12,6 +12,7 @@ import (
 	"grove"
 	"grove/gopher"
 	"grove/sample/constrain/monitor"
+	"grove/sample/constrain/monitor/gosource"
 	"grove/sample/constrain/vocab"
 	ids "grove/text/token"
 	"grove/text/tokenizer"
@@ -38,7 +39,7 @@ func TestMonitor(t *testing.T) {
 	}
 	defer m.Close()
 	v := vocabulary(t)
-	watch := monitor.NewGo(false)
+	watch := gosource.New(false)
 	var compiled, complete, missing [2]int
 	for _, c := range monitored {
 		for head := range strings.SplitSeq(c.heads, "|") {

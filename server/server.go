@@ -16,8 +16,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	"grove/server/access"
 	"grove/server/batches"
 	"grove/server/driver"
@@ -86,16 +84,16 @@ func New(c Config) *Server {
 	}
 	figures := s.pool.Metrics().Register(c.Metrics...)
 	if c.Verifier != nil {
-		figures.MustRegister(c.Verifier)
+		figures.Register(c.Verifier)
 	}
-	s.metrics = promhttp.HandlerFor(figures, promhttp.HandlerOpts{EnableOpenMetrics: true})
+	s.metrics = figures
 	if c.Verifies {
 		s.far = &far.Verifier{Handler: s, Body: c.Body}
 	}
 	if s.batches = c.Batches; s.batches == nil {
 		s.batches = new(batches.Service)
 	}
-	figures.MustRegister(s.batches)
+	figures.Register(s.batches)
 	s.route()
 	return s
 }

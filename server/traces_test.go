@@ -16,7 +16,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
-	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	collector "go.opentelemetry.io/proto/slim/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
 
 	"grove/gopher"
@@ -189,7 +189,7 @@ func TestTracesExported(t *testing.T) {
 		}
 	}))
 	defer c.Close()
-	tracer, err := traces.Open(t.Context(), c.URL, slog.New(slog.DiscardHandler))
+	tracer, err := traces.Open(c.URL, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestTracesExported(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"localhost:4318", "ftp://box", "http://", "http://a b"} {
-		if _, err := traces.Open(t.Context(), bad, slog.Default()); err == nil {
+		if _, err := traces.Open(bad, slog.Default()); err == nil {
 			t.Errorf("%q is taken for an endpoint", bad)
 		}
 	}

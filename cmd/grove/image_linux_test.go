@@ -69,7 +69,7 @@ func needBuild(t *testing.T) {
 }
 
 // buildCommand is a shell's command that builds the program.
-var buildCommand = regexp.MustCompile(`^((?:[A-Z_]+=[\w$]* )+)go build ((?:-\w+ )*)-o (\S+) \./cmd/grove$`)
+var buildCommand = regexp.MustCompile(`^((?:[A-Z_]+=[\w$]* )+)go build ((?:-\w+(?:="[^"]*")? )*)-o (\S+) \./cmd/grove$`)
 
 // readmeBuild returns README's command that builds the program.
 func readmeBuild(t *testing.T) string {
@@ -150,7 +150,10 @@ func copyFile(t *testing.T, from, to string, mode fs.FileMode) {
 	}
 }
 
-// TestReadmeBuild: the program that README's command builds is static. It runs where there is nothing beside it.
+// maxProgram bounds the bytes of the program, so that a library that doubles it is seen.
+const maxProgram = 41_000_000
+
+// TestReadmeBuild: the program that README's command builds is static and not larger than it should be. It runs where there is nothing beside it.
 func TestReadmeBuild(t *testing.T) {
 	needBuild(t)
 	program, err := built()
@@ -159,6 +162,11 @@ func TestReadmeBuild(t *testing.T) {
 	}
 	if err := checkStatic(program); err != nil {
 		t.Fatal(err)
+	}
+	if info, err := os.Stat(program); err != nil {
+		t.Error(err)
+	} else if info.Size() > maxProgram {
+		t.Errorf("the program has %d bytes; want at most %d", info.Size(), maxProgram)
 	}
 	dir := filepath.Join(t.TempDir(), "root")
 	copyFile(t, program, filepath.Join(dir, "grove"), 0o755)

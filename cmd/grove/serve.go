@@ -106,7 +106,7 @@ func (c *serveCommand) Run() error {
 		return err
 	}
 	log := c.logger(os.Stderr)
-	tracer, err := traces.Open(context.Background(), c.Traces, log)
+	tracer, err := traces.Open(c.Traces, log)
 	if err != nil {
 		return err
 	}

@@ -242,7 +242,7 @@ func checkParts(t *testing.T, unpacked map[string][]byte, beside []byte, w targe
 			t.Errorf("%v: %s has no checksum or no licence", w, c.Name)
 		}
 	}
-	for _, want := range []string{"std", "github.com/alecthomas/kong", "github.com/prometheus/client_golang", "golang.org/x/sys"} {
+	for _, want := range []string{"std", "github.com/alecthomas/kong", "go.opentelemetry.io/otel", "golang.org/x/sys"} {
 		if !slices.Contains(names, want) {
 			t.Errorf("%v: %s is not among the parts %v", w, want, names)
 		}

@@ -16,12 +16,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"grove"
 	"grove/remote"
 	"grove/server/access"
 	"grove/server/driver"
+	"grove/server/exposition"
 	"grove/server/serving"
 	"grove/server/wire"
 )
@@ -92,39 +91,32 @@ func (p *Proxy) Totals() Totals {
 	return p.totals
 }
 
-// Describe implements [prometheus.Collector].
-func (p *Proxy) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(p, to) }
-
-// Collect implements [prometheus.Collector].
-func (p *Proxy) Collect(to chan<- prometheus.Metric) {
+// Metrics implements [exposition.Source].
+func (p *Proxy) Metrics(tell func(exposition.Metric)) {
 	t := p.Totals()
 	for _, f := range figures {
-		to <- prometheus.MustNewConstMetric(f.desc, f.kind, f.value(&t))
+		tell(exposition.Metric{Name: "grove_far_" + f.name, Help: f.help, Kind: f.kind, Value: f.value(&t)})
 	}
 }
 
 // figures are the metrics of a proxy.
 var figures = []struct {
-	desc  *prometheus.Desc
-	kind  prometheus.ValueType
-	value func(*Totals) float64
+	name, help string
+	kind       exposition.Kind
+	value      func(*Totals) float64
 }{
-	{desc("answers_total", "Requests that were passed on and answered."), prometheus.CounterValue, func(t *Totals) float64 { return float64(t.Answers) }},
-	{desc("failed_total", "Requests that were passed on and failed."), prometheus.CounterValue, func(t *Totals) float64 { return float64(t.Failed) }},
-	{desc("local_total", "Requests that the near model answered, as the far server could not be reached."), prometheus.CounterValue, func(t *Totals) float64 { return float64(t.Local) }},
-	{desc("tokens_total", "Tokens that the far server told."), prometheus.CounterValue, func(t *Totals) float64 { return float64(t.Tokens) }},
-	{desc("rounds_total", "Steps of the far server that gave these tokens."), prometheus.CounterValue, func(t *Totals) float64 { return float64(t.Rounds) }},
-	{desc("drafted_total", "Drafts that were sent."), prometheus.CounterValue, func(t *Totals) float64 { return float64(t.Drafted) }},
-	{desc("accepted_total", "Drafts that became text."), prometheus.CounterValue, func(t *Totals) float64 { return float64(t.Accepted) }},
-	{desc("sent_bytes_total", "Bytes of frames to the far server."), prometheus.CounterValue, func(t *Totals) float64 { return float64(t.Sent) }},
-	{desc("received_bytes_total", "Bytes of frames from the far server."), prometheus.CounterValue, func(t *Totals) float64 { return float64(t.Received) }},
-	{desc("body_bytes_total", "Bytes of the answers' bodies, which are a part of those from the far server."), prometheus.CounterValue, func(t *Totals) float64 { return float64(t.Body) }},
-	{desc("reconnections_total", "Connections that were opened again."), prometheus.CounterValue, func(t *Totals) float64 { return float64(t.Reconnections) }},
-	{desc("round_trip_seconds", "Round trip of the link, of the last request."), prometheus.GaugeValue, func(t *Totals) float64 { return t.RoundTrip.Seconds() }},
-}
-
-func desc(name, help string) *prometheus.Desc {
-	return prometheus.NewDesc("grove_far_"+name, help, nil, nil)
+	{"answers_total", "Requests that were passed on and answered.", exposition.Counter, func(t *Totals) float64 { return float64(t.Answers) }},
+	{"failed_total", "Requests that were passed on and failed.", exposition.Counter, func(t *Totals) float64 { return float64(t.Failed) }},
+	{"local_total", "Requests that the near model answered, as the far server could not be reached.", exposition.Counter, func(t *Totals) float64 { return float64(t.Local) }},
+	{"tokens_total", "Tokens that the far server told.", exposition.Counter, func(t *Totals) float64 { return float64(t.Tokens) }},
+	{"rounds_total", "Steps of the far server that gave these tokens.", exposition.Counter, func(t *Totals) float64 { return float64(t.Rounds) }},
+	{"drafted_total", "Drafts that were sent.", exposition.Counter, func(t *Totals) float64 { return float64(t.Drafted) }},
+	{"accepted_total", "Drafts that became text.", exposition.Counter, func(t *Totals) float64 { return float64(t.Accepted) }},
+	{"sent_bytes_total", "Bytes of frames to the far server.", exposition.Counter, func(t *Totals) float64 { return float64(t.Sent) }},
+	{"received_bytes_total", "Bytes of frames from the far server.", exposition.Counter, func(t *Totals) float64 { return float64(t.Received) }},
+	{"body_bytes_total", "Bytes of the answers' bodies, which are a part of those from the far server.", exposition.Counter, func(t *Totals) float64 { return float64(t.Body) }},
+	{"reconnections_total", "Connections that were opened again.", exposition.Counter, func(t *Totals) float64 { return float64(t.Reconnections) }},
+	{"round_trip_seconds", "Round trip of the link, of the last request.", exposition.Gauge, func(t *Totals) float64 { return t.RoundTrip.Seconds() }},
 }
 
 // byHeader is the header that says who has answered.

@@ -7,9 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"grove"
+	"grove/server/exposition"
 	"grove/server/traces"
 )
 
@@ -89,13 +88,13 @@ func rate(n int, d time.Duration) float64 {
 type metric struct {
 	grove, llamacpp, vllm string
 	help                  string
-	kind                  prometheus.ValueType
+	kind                  exposition.Kind
 	value                 func(f figures) float64
 }
 
 const (
-	counter = prometheus.CounterValue
-	gauge   = prometheus.GaugeValue
+	counter = exposition.Counter
+	gauge   = exposition.Gauge
 )
 
 // metrics are the counters and gauges.
@@ -179,63 +178,51 @@ func (m *metric) of(names MetricNames) string {
 
 // histogram is one histogram under several names.
 type histogram struct {
-	options prometheus.HistogramOpts
+	name, help string
+	bounds     []float64
 
 	mu  sync.Mutex
-	all []prometheus.Histogram
+	all []*exposition.Histogram
 }
 
 // observe adds a time, with the labels of an example; nil: it is none.
-func (h *histogram) observe(d time.Duration, example prometheus.Labels) {
+func (h *histogram) observe(d time.Duration, example []exposition.Label) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, o := range h.all {
-		if example == nil {
-			o.Observe(d.Seconds())
-		} else {
-			o.(prometheus.ExemplarObserver).ObserveWithExemplar(d.Seconds(), example)
-		}
+		o.Observe(d.Seconds(), example)
 	}
 }
 
 // exampleOf returns the labels by which a time of a request is an example for it: its trace, where that is recorded; else nil.
-func exampleOf(ctx context.Context) prometheus.Labels {
+func exampleOf(ctx context.Context) []exposition.Label {
 	if id := traces.ID(ctx); id != "" {
-		return prometheus.Labels{"trace_id": id}
+		return []exposition.Label{{Name: "trace_id", Value: id}}
 	}
 	return nil
 }
 
-// as returns the histogram under a further name.
-func (h *histogram) as(prefix string) prometheus.Histogram {
+// register adds the histogram to a registry under a further name.
+func (h *histogram) register(r *exposition.Registry, prefix string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	o := h.options
-	o.Name = prefix + o.Name
-	made := prometheus.NewHistogram(o)
-	h.all = append(h.all, made)
-	return made
+	h.all = append(h.all, r.Histogram(prefix+h.name, h.help, h.bounds))
 }
 
 func newMetrics(p *Pool) *Metrics {
-	m := &Metrics{pool: p}
-	m.first.options = prometheus.HistogramOpts{
-		Name: "time_to_first_token_seconds", Help: "From the start of an answer to its first token.", Buckets: prometheus.ExponentialBuckets(0.002, 2, 16),
+	return &Metrics{
+		pool:    p,
+		first:   histogram{name: "time_to_first_token_seconds", help: "From the start of an answer to its first token.", bounds: exposition.Exponential(0.002, 16)},
+		between: histogram{name: "inter_token_latency_seconds", help: "From one token of an answer to the next.", bounds: exposition.Exponential(0.0005, 16)},
+		whole:   histogram{name: "e2e_request_latency_seconds", help: "From the start of an answer to its end.", bounds: exposition.Exponential(0.01, 16)},
 	}
-	m.between.options = prometheus.HistogramOpts{
-		Name: "inter_token_latency_seconds", Help: "From one token of an answer to the next.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
-	}
-	m.whole.options = prometheus.HistogramOpts{
-		Name: "e2e_request_latency_seconds", Help: "From the start of an answer to its end.", Buckets: prometheus.ExponentialBuckets(0.01, 2, 16),
-	}
-	return m
 }
 
 // Register returns a registry of the metrics under the names of all the given engines, which must differ.
-func (m *Metrics) Register(all ...MetricNames) *prometheus.Registry {
-	registry := prometheus.NewRegistry()
+func (m *Metrics) Register(all ...MetricNames) *exposition.Registry {
+	registry := new(exposition.Registry)
 	for _, names := range all {
-		registry.MustRegister(&collector{m, names})
+		registry.Register(&collector{m, names})
 		prefix := "grove_"
 		switch names {
 		case MetricsLlamaCpp:
@@ -243,7 +230,9 @@ func (m *Metrics) Register(all ...MetricNames) *prometheus.Registry {
 		case MetricsVLLM:
 			prefix = "vllm:"
 		}
-		registry.MustRegister(m.first.as(prefix), m.between.as(prefix), m.whole.as(prefix))
+		for _, h := range []*histogram{&m.first, &m.between, &m.whole} {
+			h.register(registry, prefix)
+		}
 	}
 	return registry
 }
@@ -254,29 +243,29 @@ type collector struct {
 	names MetricNames
 }
 
-// Describe implements [prometheus.Collector].
-func (c *collector) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, to) }
-
-// Collect implements [prometheus.Collector].
-func (c *collector) Collect(to chan<- prometheus.Metric) {
+// Metrics implements [exposition.Source].
+func (c *collector) Metrics(tell func(exposition.Metric)) {
 	f := c.m.figures()
 	for _, m := range metrics {
 		if name := m.of(c.names); name != "" {
-			to <- prometheus.MustNewConstMetric(prometheus.NewDesc(name, m.help, nil, nil), m.kind, m.value(f))
+			tell(exposition.Metric{Name: name, Help: m.help, Kind: m.kind, Value: m.value(f)})
 		}
 	}
 	if c.names != MetricsVLLM {
 		return
 	}
 	// The Gateway API Inference Extension reads these labels.
-	to <- prometheus.MustNewConstMetric(cacheConfig, gauge, 1, strconv.Itoa(grove.PageTokens), strconv.Itoa(f.load.Pages.Total))
-	to <- prometheus.MustNewConstMetric(adapters, gauge, float64(time.Now().Unix()), strings.Join(f.loras, ","), "", strconv.Itoa(len(f.loras)))
+	tell(exposition.Metric{
+		Name: "vllm:cache_config_info", Help: "The cache: tokens of a page, and number of pages.", Kind: gauge, Value: 1,
+		Labels: []exposition.Label{{Name: "block_size", Value: strconv.Itoa(grove.PageTokens)}, {Name: "num_gpu_blocks", Value: strconv.Itoa(f.load.Pages.Total)}},
+	})
+	tell(exposition.Metric{
+		Name: "vllm:lora_requests_info", Help: "The open adapters, each of which is ready; others must be opened first. The value is the time.", Kind: gauge, Value: float64(time.Now().Unix()),
+		Labels: []exposition.Label{
+			{Name: "running_lora_adapters", Value: strings.Join(f.loras, ",")}, {Name: "waiting_lora_adapters"}, {Name: "max_lora", Value: strconv.Itoa(len(f.loras))},
+		},
+	})
 }
-
-var (
-	cacheConfig = prometheus.NewDesc("vllm:cache_config_info", "The cache: tokens of a page, and number of pages.", []string{"block_size", "num_gpu_blocks"}, nil)
-	adapters    = prometheus.NewDesc("vllm:lora_requests_info", "The open adapters, each of which is ready; others must be opened first. The value is the time.", []string{"running_lora_adapters", "waiting_lora_adapters", "max_lora"}, nil)
-)
 
 func (m *Metrics) fault() {
 	m.mu.Lock()
@@ -321,7 +310,7 @@ type latency struct {
 	last time.Time
 	n    int
 
-	example prometheus.Labels
+	example []exposition.Label
 }
 
 func (m *Metrics) watch(ctx context.Context) *latency {

@@ -19,7 +19,6 @@ import (
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
@@ -45,8 +44,9 @@ type Tracer struct {
 // Open returns a tracer that sends spans to a collector by OTLP over HTTP, in the background; nil for an endpoint of "". An endpoint
 // without a path has /v1/traces. The variables OTEL_EXPORTER_OTLP_*, OTEL_TRACES_SAMPLER, OTEL_BSP_*, OTEL_SERVICE_NAME and
 // OTEL_RESOURCE_ATTRIBUTES count as OpenTelemetry has it. What cannot be sent is logged and dropped; of spans that wait, the sender
-// keeps 2,048. Errors: an [*options.Error] for an endpoint that is none.
-func Open(ctx context.Context, endpoint string, log *slog.Logger) (*Tracer, error) {
+// keeps 2,048. Errors: an [*options.Error] for an endpoint that is none
+// and for a variable OTEL_EXPORTER_OTLP_* that cannot be used.
+func Open(endpoint string, log *slog.Logger) (*Tracer, error) {
 	if endpoint == "" {
 		return nil, nil
 	}
@@ -60,9 +60,9 @@ func Open(ctx context.Context, endpoint string, log *slog.Logger) (*Tracer, erro
 	if u.Path == "" || u.Path == "/" {
 		u.Path = "/v1/traces"
 	}
-	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(u.String()))
+	exporter, err := newExporter(u.String())
 	if err != nil {
-		return nil, fmt.Errorf("traces: %w", err)
+		return nil, &options.Error{Err: fmt.Errorf("traces: %w", err)}
 	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("spans are lost", "error", err) }))
 	return New(exporter, log), nil

@@ -3,5 +3,5 @@
 // follow; then tokens are legal that keep to the list, and behind one of its texts, or where the monitor is idle, all
 // are. A list binds wherever it begins, in the middle of a token too.
 //
-// [NewGo] watches Go source: behind "x." only members follow that x has.
+// The package gosource is a monitor of Go source.
 package monitor

@@ -1,4 +1,6 @@
-package monitor
+// Package gosource is a monitor of Go source: behind "x." only members follow that x has. It parses and checks the text with the
+// type checker of the standard library, which programs link only where they import this package.
+package gosource
 
 import (
 	"bytes"
@@ -14,20 +16,24 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"grove/sample/constrain/monitor"
 )
 
 // MaxSource is how many bytes of source are analysed; a longer text binds nothing.
 const MaxSource = 1 << 18
 
-// Go is a [Monitor] of Go source: behind "x.", where the type of x is known, one of its fields or methods must follow,
+// Monitor is a [monitor.Monitor] of Go source: behind "x.", where the type of x is known, one of its fields or methods must follow,
 // or, behind a package, one of its exported names. Blanks may stand between, and "(" behind an interface. Where the type
 // is not known, or has no members, anything may follow. The text is a file, or the declarations of one.
-type Go struct {
+type Monitor struct {
 	mu      sync.Mutex
 	imports types.Importer // nil: imported packages are not known
 	last    [kept]answer   // the texts that were asked about last: a mask asks behind each blank again
 	next    int            // where the next one is put
 }
+
+var _ monitor.Monitor = (*Monitor)(nil)
 
 // kept is how many answers are kept.
 const kept = 16
@@ -38,11 +44,11 @@ type answer struct {
 	list []string
 }
 
-// NewGo returns the monitor of Go source. With imports it reads the packages of the standard library from the sources of
+// New returns the monitor of Go source. With imports it reads the packages of the standard library from the sources of
 // the Go installation, which takes up to seconds for the first text that imports one; where there is no installation,
 // and without imports, nothing binds behind the name of a package or values of its types.
-func NewGo(imports bool) *Go {
-	g := &Go{}
+func New(imports bool) *Monitor {
+	g := &Monitor{}
 	if root := filepath.Join(build.Default.GOROOT, "src"); imports && isDir(filepath.Join(root, "fmt")) {
 		g.imports = standard{root, importer.ForCompiler(token.NewFileSet(), "source", nil)}
 	}
@@ -69,10 +75,10 @@ func (s standard) Import(path string) (*types.Package, error) {
 }
 
 // Break implements [Monitor].
-func (g *Go) Break(b byte) bool { return !isName(b) }
+func (g *Monitor) Break(b byte) bool { return !isName(b) }
 
 // Complete implements [Monitor].
-func (g *Go) Complete(text []byte) []string {
+func (g *Monitor) Complete(text []byte) []string {
 	at := len(text)
 	for at > 0 && isBlank(text[at-1]) {
 		at--
@@ -166,7 +172,7 @@ const member = "grove_"
 var endings = []string{"", " {}", "; true {}", ":", " = nil"}
 
 // members returns the names that may follow a text that ends with a selector's period.
-func (g *Go) members(text string, open []byte) []string {
+func (g *Monitor) members(text string, open []byte) []string {
 	head := ""
 	if !strings.HasPrefix(strings.TrimSpace(stripComments(text)), "package") {
 		head = "package p;"
@@ -229,7 +235,7 @@ func selector(f *ast.File) (found *ast.SelectorExpr) {
 }
 
 // check returns the members of what stands before the period.
-func (g *Go) check(set *token.FileSet, f *ast.File) []string {
+func (g *Monitor) check(set *token.FileSet, f *ast.File) []string {
 	info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}}
 	config := types.Config{Error: func(error) {}, Importer: g.imports, DisableUnusedImportCheck: true, FakeImportC: true}
 	pkg, _ := config.Check(f.Name.Name, set, []*ast.File{f}, info) // errors are elsewhere in the text, or the name itself
@@ -303,4 +309,9 @@ func collect(names map[string]*types.Package, t types.Type, seen map[types.Type]
 			names[m.Name()] = m.Pkg()
 		}
 	}
+}
+
+// isName says whether a byte may be a part of a name.
+func isName(b byte) bool {
+	return b >= 0x80 || b == '_' || b >= '0' && b <= '9' || b >= 'A' && b <= 'Z' || b >= 'a' && b <= 'z'
 }

@@ -1,4 +1,4 @@
-package monitor
+package gosource
 
 import (
 	"slices"
@@ -70,7 +70,7 @@ func TestGo(t *testing.T) {
 		{"a package that is not read", "func F() {\n\tstrings.", ""},
 		{"text with faults", "func G() { return none(3) }\nfunc F(i *Item) int {\n\tx := 3\n\ti.", item},
 	} {
-		got := NewGo(false).Complete([]byte(declarations + tt.text))
+		got := New(false).Complete([]byte(declarations + tt.text))
 		got = slices.DeleteFunc(got, func(s string) bool { return strings.TrimSpace(s) == "" })
 		slices.Sort(got)
 		if diff := cmp.Diff(tt.want, strings.Join(got, " ")); diff != "" {
@@ -82,17 +82,17 @@ func TestGo(t *testing.T) {
 // TestGoPlain has text without a package clause, as a model writes it.
 func TestGoPlain(t *testing.T) {
 	text := "// A File is open.\ntype File struct{ name string }\n\nfunc (f *File) Name() string {\n\treturn f."
-	if got := NewGo(false).Complete([]byte(text)); !slices.Contains(got, "name") || !slices.Contains(got, "Name") || len(got) != 6 {
+	if got := New(false).Complete([]byte(text)); !slices.Contains(got, "name") || !slices.Contains(got, "Name") || len(got) != 6 {
 		t.Errorf("%q, want Name, name and blanks", got)
 	}
-	if got := NewGo(false).Complete([]byte(strings.Repeat("a", MaxSource) + ".")); got != nil {
+	if got := New(false).Complete([]byte(strings.Repeat("a", MaxSource) + ".")); got != nil {
 		t.Errorf("a text beyond the bound gives %q", got)
 	}
 }
 
 // TestGoImports reads packages of the standard library, where it is installed.
 func TestGoImports(t *testing.T) {
-	g := NewGo(true)
+	g := New(true)
 	if g.imports == nil {
 		t.Skip("there are no sources of the standard library")
 	}
@@ -112,7 +112,7 @@ func FuzzGo(f *testing.F) {
 	for _, text := range []string{declarations + "func (s *Store) F() { s.", "x.", ".", "((((((((.", "type T struct{T}\nvar t T\nvar u = t.", "type T interface{T; M()}\nvar t T\nvar u = t.", "type T[P *T[P]] struct{ f P }\nvar t T[int]\nvar u = t.", "/*.", "`.", "package", "type A = B\ntype B = A\nvar a A\nvar b = a."} {
 		f.Add([]byte(text))
 	}
-	g := NewGo(false)
+	g := New(false)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		for _, s := range g.Complete(text) {
 			if s == "" || strings.HasPrefix(s, member) {
