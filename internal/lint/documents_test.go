@@ -49,28 +49,6 @@ func TestGlossary(t *testing.T) {
 	}
 }
 
-// TestDesignRooms compares the list of packages in DESIGN.md with the rooms.
-func TestDesignRooms(t *testing.T) {
-	text, err := os.ReadFile("../../DESIGN.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(text), "\n## 10. Rooms\n")
-	_, list, _ := strings.Cut(section, "\n```\n")
-	list, _, _ = strings.Cut(list, "\n```\n")
-	var got []string
-	for line := range strings.Lines(list) {
-		name, what, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if strings.TrimSpace(what) == "" {
-			t.Errorf("DESIGN.md: %s has no description", name)
-		}
-		got = append(got, name)
-	}
-	if want := strings.Fields(strings.Join(rooms, " ")); !slices.Equal(got, want) {
-		t.Errorf("DESIGN.md lists the packages\n%s\nthe rooms are\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
-}
-
 // link is a link of a document: its path, which may be empty, and its anchor with #.
 var link = regexp.MustCompile(`\]\(([^)#:\s]*)(#[^)\s]*)?\)`)
 
@@ -240,7 +218,7 @@ func TestGoBlocks(t *testing.T) {
 	}
 }
 
-// TestFigures: each row of README's figures is that of the same name in CHANGELOG.md, where figures come from, without some columns.
+// TestFigures: each row of README's figures is that of the same name in docs/figures.md, where figures come from, without some columns.
 func TestFigures(t *testing.T) {
 	read := func(name, from, to string) map[string][]string {
 		text, err := os.ReadFile("../../" + name)
@@ -258,14 +236,14 @@ func TestFigures(t *testing.T) {
 		}
 		return rows
 	}
-	quoted, source := read("README.md", "<!-- figures -->", "A Llama"), read("CHANGELOG.md", "Beside llama.cpp", "llama.cpp's figures")
+	quoted, source := read("README.md", "<!-- figures -->", "A Llama"), read("docs/figures.md", "Beside llama.cpp", "llama.cpp's figures")
 	if len(quoted) == 0 {
 		t.Error("README.md quotes no figures")
 	}
 	for weights, figures := range quoted {
 		for _, f := range figures {
 			if !slices.Contains(source[weights], f) {
-				t.Errorf("README.md: %s: %q is not in CHANGELOG.md, which has %q", weights, f, source[weights])
+				t.Errorf("README.md: %s: %q is not in docs/figures.md, which has %q", weights, f, source[weights])
 			}
 		}
 	}
