@@ -100,7 +100,7 @@ var probes = slices.Concat(table("Q8_0"), table("Q4_0"), table("F16"), []probe{
 
 // The figures that no command gives.
 var (
-	size   = figure{name: "Binary/size", unit: sizes, quoted: "README.md: one static program"}
+	size   = figure{name: "Binary/size", unit: sizes, quoted: "README.md: one static Go program"}
 	checks = []figure{
 		{"Checks/tests", seconds, "README.md: the tests, a few minutes", "== go test: ", " s\n"},
 		{"Checks/all", seconds, "CONTRIBUTING.md: under 12 minutes on two cores", "== all checks passed in ", " s\n"},
