@@ -185,9 +185,8 @@ func TestBoundsDocs(t *testing.T) {
 	}
 }
 
-// boundsTable returns the table: fields of the same bound and routes are one row.
+// boundsTable returns the table: a row for each set of routes, with its fields by their bounds. Fields without a bound of their own are left out.
 func boundsTable(t *testing.T) string {
-	type row struct{ bound, routes string }
 	routes := map[string]map[string][]string{} // by bound and field
 	var generate []string
 	all := bodies(t)
@@ -197,10 +196,10 @@ func boundsTable(t *testing.T) string {
 			generate = append(generate, path)
 		}
 		for _, b := range boundsOf(t, reflect.TypeOf(all[route]).Elem(), "", nil) {
-			if b.kind.Kind() == reflect.Bool {
+			bound, name := words(b), strings.TrimPrefix(b.path, "options.") // ollama has them there
+			if b.kind.Kind() == reflect.Bool || bound == "" {
 				continue
 			}
-			bound, name := words(b), strings.TrimPrefix(b.path, "options.") // ollama has them there
 			if routes[bound] == nil {
 				routes[bound] = map[string][]string{}
 			}
@@ -209,36 +208,31 @@ func boundsTable(t *testing.T) string {
 			}
 		}
 	}
-	fields := map[row][]string{}
+	fields := map[string]map[string][]string{} // by routes and bound
 	for bound, names := range routes {
 		for name, paths := range names {
-			r := row{bound, "`" + strings.Join(paths, "`, `") + "`"}
+			of := "`" + strings.Join(paths, "`, `") + "`"
 			if slices.Equal(paths, generate) {
-				r.routes = "all that generate"
+				of = "all that generate"
 			}
-			fields[r] = append(fields[r], name)
+			if fields[of] == nil {
+				fields[of] = map[string][]string{}
+			}
+			fields[of][bound] = append(fields[of][bound], name)
 		}
 	}
-	rows := slices.Collect(maps.Keys(fields))
-	for _, r := range rows {
-		slices.Sort(fields[r])
-	}
-	slices.SortFunc(rows, func(a, b row) int {
-		return cmp.Or(cmp.Compare(b2i(a.bound == ""), b2i(b.bound == "")), cmp.Compare(fields[a][0], fields[b][0]), cmp.Compare(a.routes, b.routes))
-	})
 	var b strings.Builder
-	b.WriteString("\n| fields | bound | routes |\n|---|---|---|\n")
-	for _, r := range rows {
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", strings.Join(fields[r], "`, `"), cmp.Or(r.bound, "that of the body"), r.routes)
+	b.WriteString("\n| routes | bounds of fields |\n|---|---|\n")
+	for _, of := range slices.Sorted(maps.Keys(fields)) {
+		var cells []string
+		for bound, names := range fields[of] {
+			slices.Sort(names)
+			cells = append(cells, fmt.Sprintf("`%s`: %s", strings.Join(names, "`, `"), bound))
+		}
+		slices.Sort(cells)
+		fmt.Fprintf(&b, "| %s | %s |\n", of, strings.Join(cells, "; "))
 	}
 	return b.String()
-}
-
-func b2i(v bool) int {
-	if v {
-		return 1
-	}
-	return 0
 }
 
 // fine are bodies of the routes to which fields are added, and elements the elements of lists; "": any.

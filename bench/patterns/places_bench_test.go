@@ -23,7 +23,7 @@ const (
 	placesChunks = 8
 )
 
-// BenchmarkPlaces has the figures of docs/methods/skip-layers.md and docs/methods/lora-drop.md: nats of a text's tokens, the share of places whose likeliest token is that of all layers, and tokens a second.
+// BenchmarkPlaces has the figures of docs/methods/layers.md (skipping layers, LoRA-Drop): nats of a text's tokens, the share of places whose likeliest token is that of all layers, and tokens a second.
 func BenchmarkPlaces(b *testing.B) {
 	f, err := gguf.Open("../../gopher/testdata/gopher-deep/gopher-deep.q8_0.gguf")
 	if err != nil {

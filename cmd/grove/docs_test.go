@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,8 +15,8 @@ import (
 	"grove/internal/command/arguments"
 )
 
-// TestDocs: the list of commands and the tables of flags in docs/cli.md are those of the program, and every command has a
-// section. With GROVE_UPDATE=1 it writes them.
+// TestDocs: the list of commands, the table of common flags and the tables of flags in docs/cli.md are those of the program, and every
+// command has a section. With GROVE_UPDATE=1 it writes them.
 func TestDocs(t *testing.T) {
 	const path = "../../docs/cli.md"
 	b, err := os.ReadFile(path)
@@ -26,28 +27,35 @@ func TestDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	leaves, aliases := map[string]*kong.Node{}, regexp.MustCompile(` \(.*\)$`)
+	rows, aliases := map[string][]flagRow{}, regexp.MustCompile(` \(.*\)$`)
 	var list strings.Builder
+	var order []string
 	for _, leaf := range parser.Model.Leaves(true) {
 		name := aliases.ReplaceAllString(strings.TrimPrefix(leaf.FullPath(), "grove "), "")
-		leaves[name] = leaf
+		rows[name], order = flagRows(leaf), append(order, name)
 		fmt.Fprintf(&list, "    %-27s %s\n", "grove "+name, strings.TrimSuffix(leaf.Help, "."))
 	}
+	common := commonRows(rows, order)
 	found := map[string]bool{}
-	marked := regexp.MustCompile(`(?s)<!-- (commands|flags: [a-z ]+) -->\n.*?<!-- end -->`)
+	marked := regexp.MustCompile(`(?s)<!-- (commands|common flags|flags: [a-z ]+) -->\n.*?<!-- end -->`)
 	want := marked.ReplaceAllStringFunc(string(b), func(part string) string {
 		mark := marked.FindStringSubmatch(part)[1]
 		body := "\n" + list.String() + "\n"
-		if name, ok := strings.CutPrefix(mark, "flags: "); ok {
-			if leaves[name] == nil {
-				t.Fatalf("%s has flags of %q, which is no command", path, name)
+		if mark == "common flags" {
+			found[mark], body = true, flagTable(common)
+		} else if name, ok := strings.CutPrefix(mark, "flags: "); ok {
+			if rows[name] == nil {
+				t.Fatalf("%s has flags of %q, which is no command or has none", path, name)
 			}
-			found[name], body = true, flagTable(leaves[name])
+			found[name], body = true, ownFlags(rows[name], common)
 		}
 		return "<!-- " + mark + " -->\n" + body + "<!-- end -->"
 	})
-	for name, leaf := range leaves {
-		if len(leaf.Flags) > 0 && !found[name] || !strings.Contains(want, "\n## grove "+name+"\n") {
+	if !found["common flags"] {
+		t.Errorf("%s has no table of common flags", path)
+	}
+	for name, flags := range rows {
+		if len(flags) > 0 && !found[name] || !strings.Contains(want, "\n## grove "+name+"\n") {
 			t.Errorf("%s has no section of grove %s with its flags", path, name)
 		}
 	}
@@ -98,10 +106,11 @@ func TestInlineCommands(t *testing.T) {
 	}
 }
 
-// flagTable returns the table of a command's flags.
-func flagTable(command *kong.Node) string {
-	var b strings.Builder
-	b.WriteString("\n| flag | variable | default | meaning |\n|---|---|---|---|\n")
+// flagRow is a flag of a command: its name with hyphens, and its row in a table.
+type flagRow struct{ name, text string }
+
+// flagRows returns the rows of a command's flags.
+func flagRows(command *kong.Node) (rows []flagRow) {
 	for _, f := range command.Flags {
 		if f.Hidden {
 			continue
@@ -121,7 +130,81 @@ func flagTable(command *kong.Node) string {
 			value = "required"
 		}
 		help := strings.TrimSuffix(strings.TrimSuffix(f.Help, " Default: "+f.Default+"."), ".")
-		fmt.Fprintf(&b, "| %s` | %s | %s | %s |\n", strings.ReplaceAll(name, "|", `\|`), variable, value, strings.ReplaceAll(help, "|", `\|`))
+		rows = append(rows, flagRow{"--" + f.Name, fmt.Sprintf("| %s` | %s | %s | %s |\n", strings.ReplaceAll(name, "|", `\|`), variable, value, strings.ReplaceAll(help, "|", `\|`))})
+	}
+	return rows
+}
+
+// commonRows returns the rows that two commands have, each once, in the order of the commands: of rows with one name that differ, the one that
+// most commands have.
+func commonRows(commands map[string][]flagRow, order []string) (common []flagRow) {
+	count, best := map[flagRow]int{}, map[string]flagRow{}
+	for _, command := range order {
+		for _, r := range commands[command] {
+			count[r]++
+		}
+	}
+	for _, command := range order {
+		for _, r := range commands[command] {
+			if old, ok := best[r.name]; !ok || count[r] > count[old] {
+				best[r.name] = r
+			}
+		}
+	}
+	for _, command := range order {
+		for _, r := range commands[command] {
+			if count[r] > 1 && best[r.name] == r {
+				common, best[r.name] = append(common, r), flagRow{}
+			}
+		}
+	}
+	return common
+}
+
+// ownFlags names the flags of a command that are common ones, and has the table of the others.
+func ownFlags(rows, common []flagRow) string {
+	var names []string
+	var own []flagRow
+	for _, r := range rows {
+		if slices.Contains(common, r) {
+			names = append(names, "`"+r.name+"`")
+		} else {
+			own = append(own, r)
+		}
+	}
+	text := ""
+	if len(names) > 0 {
+		text = "\n[Common flags](#common-flags): " + strings.Join(names, ", ") + ".\n"
+	}
+	if len(own) > 0 {
+		text += flagTable(own)
+	} else {
+		text += "\n"
+	}
+	return text
+}
+
+// flagTable returns a table of flags.
+func flagTable(rows []flagRow) string {
+	var b strings.Builder
+	b.WriteString("\n| flag | variable | default | meaning |\n|---|---|---|---|\n")
+	for _, r := range rows {
+		b.WriteString(r.text)
 	}
 	return b.String() + "\n"
+}
+
+// TestCommonFlags: which rows are common, and what a command's section has.
+func TestCommonFlags(t *testing.T) {
+	json, quiet, other, own := flagRow{"--json", "a\n"}, flagRow{"--quiet", "b\n"}, flagRow{"--quiet", "c\n"}, flagRow{"--own", "d\n"}
+	all := map[string][]flagRow{"one": {json, other}, "two": {json, quiet}, "three": {quiet, own}}
+	common := commonRows(all, []string{"one", "two", "three"})
+	if want := []flagRow{json, quiet}; !slices.Equal(common, want) {
+		t.Errorf("common: %q, want %q", common, want)
+	}
+	for name, want := range map[string]string{"one": "`--json`.\n" + flagTable([]flagRow{other}), "two": "`--json`, `--quiet`.\n\n", "three": "`--quiet`.\n" + flagTable([]flagRow{own})} {
+		if got := ownFlags(all[name], common); got != "\n[Common flags](#common-flags): "+want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
 }

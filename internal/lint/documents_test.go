@@ -49,28 +49,6 @@ func TestGlossary(t *testing.T) {
 	}
 }
 
-// TestDesignRooms compares the list of packages in DESIGN.md with the rooms.
-func TestDesignRooms(t *testing.T) {
-	text, err := os.ReadFile("../../DESIGN.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(text), "\n## 10. Rooms\n")
-	_, list, _ := strings.Cut(section, "\n```\n")
-	list, _, _ = strings.Cut(list, "\n```\n")
-	var got []string
-	for line := range strings.Lines(list) {
-		name, what, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if strings.TrimSpace(what) == "" {
-			t.Errorf("DESIGN.md: %s has no description", name)
-		}
-		got = append(got, name)
-	}
-	if want := strings.Fields(strings.Join(rooms, " ")); !slices.Equal(got, want) {
-		t.Errorf("DESIGN.md lists the packages\n%s\nthe rooms are\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
-}
-
 // link is a link of a document: its path, which may be empty, and its anchor with #.
 var link = regexp.MustCompile(`\]\(([^)#:\s]*)(#[^)\s]*)?\)`)
 
@@ -159,15 +137,16 @@ func TestAnchors(t *testing.T) {
 	}
 }
 
-// TestMethodPages: each page of a method begins with the same five rows, and goes from its use to its limits.
+// TestMethodPages: a page of one method begins with the same five rows, and goes from its use to its limits. A page of several begins with a
+// table of the same five columns, and each of its rows leads to a section, which has figures and limits.
 func TestMethodPages(t *testing.T) {
 	root := os.DirFS("../..")
 	names, err := fs.Glob(root, "docs/methods/*.md")
-	if err != nil || len(names) < 20 {
+	if err != nil || len(names) < 5 {
 		t.Fatal(names, err)
 	}
-	rows := regexp.MustCompile(`(?m)^\| (exactness|pays|needs|asked for by|source) \| \S.* \|$`)
-	for _, name := range names {
+	n := 0
+	for _, name := range append(names, "docs/guides.md", "docs/bytes.md") {
 		text, err := fs.ReadFile(root, name)
 		if err != nil {
 			t.Fatal(err)
@@ -175,20 +154,79 @@ func TestMethodPages(t *testing.T) {
 		if name == "docs/methods/README.md" {
 			continue
 		}
-		head, _, _ := strings.Cut(string(text), "\n## ")
-		var got []string
-		for _, row := range rows.FindAllStringSubmatch(head, -1) {
-			got = append(got, row[1])
+		bad, methods := checkMethodPage(string(text))
+		n += methods
+		for _, b := range bad {
+			t.Errorf("%s: %s", name, b)
 		}
-		if d := cmp.Diff([]string{"exactness", "pays", "needs", "asked for by", "source"}, got); d != "" {
-			t.Errorf("%s: the rows before its use:\n%s", name, d)
+	}
+	if n < 40 {
+		t.Errorf("the pages have %d methods and searches", n)
+	}
+}
+
+// checkMethodPage returns what a page of methods lacks, and the number of its methods.
+func checkMethodPage(text string) (bad []string, methods int) {
+	const columns = "| section | exactness | pays | needs | asked for by | source |\n|---|---|---|---|---|---|\n"
+	_, table, several := strings.Cut(text, columns)
+	if !several {
+		return checkOneMethod(text), 1
+	}
+	table, _, _ = strings.Cut(table, "\n\n")
+	row, sections := regexp.MustCompile(`^\| \[[^\]]+\]\(#([^)]+)\)( \| \S[^|]*(?:\\\|[^|]*)*){5} \|$`), map[string]string{}
+	for _, s := range strings.Split("\n"+prose(text), "\n## ")[1:] {
+		title, body, _ := strings.Cut(s, "\n")
+		sections[anchors("# " + title)[0]] = body
+	}
+	for line := range strings.SplitSeq(strings.TrimSuffix(table, "\n"), "\n") {
+		m := row.FindStringSubmatch(line)
+		if m == nil {
+			bad = append(bad, "a row of the table has an empty or a further cell: "+line)
+			continue
 		}
-		got = nil
-		for _, h := range regexp.MustCompile(`(?m)^## (Use|Figures|Limits)\b`).FindAllStringSubmatch(prose(string(text)), -1) {
-			got = append(got, h[1])
+		methods++
+		for _, part := range []string{"Figures", "Limits"} {
+			if !regexp.MustCompile(`(?m)^\*\*` + part + `\b`).MatchString(sections[m[1]]) {
+				bad = append(bad, fmt.Sprintf("section %s has no %s", m[1], part))
+			}
 		}
-		if d := cmp.Diff([]string{"Use", "Figures", "Limits"}, got); d != "" {
-			t.Errorf("%s: its headings:\n%s", name, d)
+	}
+	return bad, methods
+}
+
+// checkOneMethod returns what a page of one method lacks.
+func checkOneMethod(text string) (bad []string) {
+	head, _, _ := strings.Cut(text, "\n## ")
+	var got []string
+	for _, row := range regexp.MustCompile(`(?m)^\| (exactness|pays|needs|asked for by|source) \| \S.* \|$`).FindAllStringSubmatch(head, -1) {
+		got = append(got, row[1])
+	}
+	if d := cmp.Diff([]string{"exactness", "pays", "needs", "asked for by", "source"}, got); d != "" {
+		bad = append(bad, "the rows before its use:\n"+d)
+	}
+	got = nil
+	for _, h := range regexp.MustCompile(`(?m)^## (Use|Figures|Limits)\b`).FindAllStringSubmatch(prose(text), -1) {
+		got = append(got, h[1])
+	}
+	if d := cmp.Diff([]string{"Use", "Figures", "Limits"}, got); d != "" {
+		bad = append(bad, "its headings:\n"+d)
+	}
+	return bad
+}
+
+// TestCheckMethodPage plants what pages lack.
+func TestCheckMethodPage(t *testing.T) {
+	const table = "| section | exactness | pays | needs | asked for by | source |\n|---|---|---|---|---|---|\n"
+	for _, c := range []struct{ name, text, want string }{
+		{"whole", "# A\n\n" + table + "| [x](#x-y) | a | b | c | d | e |\n\n## x: y\n\n**Figures.** 1\n\n**Limits:**\n\n- none\n", ""},
+		{"no limits", "# A\n\n" + table + "| [x](#x-y) | a | b | c | d | e |\n\n## x: y\n\n**Figures.** 1\n", "section x-y has no Limits"},
+		{"no section", "# A\n\n" + table + "| [x](#z) | a | b | c | d | e |\n\n## x: y\n\n**Figures.** 1\n\n**Limits:**\n", "section z has no Figures"},
+		{"an empty cell", "# A\n\n" + table + "| [x](#x-y) | a |  | c | d | e |\n\n## x: y\n", "a row of the table has an empty or a further cell"},
+		{"one method", "# A\n\ntext\n", "the rows before its use"},
+	} {
+		bad, _ := checkMethodPage(c.text)
+		if got := strings.Join(bad, "\n"); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
 }
@@ -240,7 +278,7 @@ func TestGoBlocks(t *testing.T) {
 	}
 }
 
-// TestFigures: each row of README's figures is that of the same name in CHANGELOG.md, where figures come from, without some columns.
+// TestFigures: each row of README's figures is that of the same name in docs/figures.md, where figures come from, without some columns.
 func TestFigures(t *testing.T) {
 	read := func(name, from, to string) map[string][]string {
 		text, err := os.ReadFile("../../" + name)
@@ -258,14 +296,14 @@ func TestFigures(t *testing.T) {
 		}
 		return rows
 	}
-	quoted, source := read("README.md", "<!-- figures -->", "A Llama"), read("CHANGELOG.md", "Beside llama.cpp", "llama.cpp's figures")
+	quoted, source := read("README.md", "<!-- figures -->", "A Llama"), read("docs/figures.md", "Beside llama.cpp", "llama.cpp's figures")
 	if len(quoted) == 0 {
 		t.Error("README.md quotes no figures")
 	}
 	for weights, figures := range quoted {
 		for _, f := range figures {
 			if !slices.Contains(source[weights], f) {
-				t.Errorf("README.md: %s: %q is not in CHANGELOG.md, which has %q", weights, f, source[weights])
+				t.Errorf("README.md: %s: %q is not in docs/figures.md, which has %q", weights, f, source[weights])
 			}
 		}
 	}

@@ -21,7 +21,7 @@ type guide struct {
 }
 
 // everywhere are the files that may name any member: what changed, and the places of the rules of this package.
-var everywhere = []string{"CHANGELOG.md", "DESIGN.md", "docs/adding/*", "docs/glossary.md", "docs/methods/*", "internal/lint/*"}
+var everywhere = []string{"CHANGELOG.md", "DESIGN.md", "docs/adding/*", "docs/bytes.md", "docs/glossary.md", "docs/guides.md", "docs/methods/*", "internal/lint/*"}
 
 var guides = []guide{
 	{"docs/adding/method.md", []string{"ngram-pool", "method/text/pool"}, nil},

@@ -66,24 +66,24 @@ func table(t string) []probe {
 
 var probes = slices.Concat(table("Q8_0"), table("Q4_0"), table("F16"), []probe{
 	speed("{0.5b-Q8_0}", "-p 1,8 -d 4032 -n 0",
-		figure{"Depth4032/rows1", rate, "CHANGELOG.md: At a depth of 4032 tokens: F16: 1 row", "rows=1 logits=all", "tokens_per_second"},
-		figure{"Depth4032/rows8", rate, "CHANGELOG.md: At a depth of 4032 tokens: F16: 8 rows", "rows=8 logits=all", "tokens_per_second"}),
+		figure{"Depth4032/rows1", rate, "docs/figures.md: At a depth of 4032 tokens: F16: 1 row", "rows=1 logits=all", "tokens_per_second"},
+		figure{"Depth4032/rows8", rate, "docs/figures.md: At a depth of 4032 tokens: F16: 8 rows", "rows=8 logits=all", "tokens_per_second"}),
 	speed("{0.5b-mamba2-Q8_0}", "-p 1,32 -n 0",
-		figure{"Mamba2/rows1", rate, "CHANGELOG.md: A tree of 32 rows of Mamba 2: where one row takes 17", "rows=1 logits=all", "tokens_per_second"},
-		figure{"Mamba2/rows32", rate, "CHANGELOG.md: A tree of 32 rows of Mamba 2: takes 80 ms", "rows=32 logits=all", "tokens_per_second"}),
+		figure{"Mamba2/rows1", rate, "docs/figures.md: A tree of 32 rows of Mamba 2: where one row takes 17", "rows=1 logits=all", "tokens_per_second"},
+		figure{"Mamba2/rows32", rate, "docs/figures.md: A tree of 32 rows of Mamba 2: takes 80 ms", "rows=32 logits=all", "tokens_per_second"}),
 	speed("{0.5b-delta-Q8_0}", "-p 1 -n 0",
 		figure{"Delta/rows1", rate, "internal/kernel/README.md: `0.5b-delta`", "rows=1 logits=all", "tokens_per_second"}),
-	serving("1", "Serve/alone", "CHANGELOG.md: eight requests at a time over one, generation alone: 37 tokens/s"),
-	serving("8", "Serve/eight", "CHANGELOG.md: eight requests at a time over one, generation alone: 160"),
+	serving("1", "Serve/alone", "docs/figures.md: eight requests at a time over one, generation alone: 37 tokens/s"),
+	serving("8", "Serve/eight", "docs/figures.md: eight requests at a time over one, generation alone: 160"),
 	speed("gopher-target", "-p 1,8 -n 0",
-		figure{"Gopher/rows1", rate, "CHANGELOG.md: gopher-4m: whose steps took 0.25 ms", "rows=1 logits=all", "tokens_per_second"},
-		figure{"Gopher/rows8", rate, "CHANGELOG.md: gopher-4m: real runs", "rows=8 logits=all", "tokens_per_second"}),
+		figure{"Gopher/rows1", rate, "docs/figures.md: gopher-4m: whose steps took 0.25 ms", "rows=1 logits=all", "tokens_per_second"},
+		figure{"Gopher/rows8", rate, "docs/figures.md: gopher-4m: real runs", "rows=8 logits=all", "tokens_per_second"}),
 	{args: "bench methods -m gopher-target --workload {go} --limit 3 -n 128 --methods auto --save {out}", figures: []figure{
-		{"Gopher/auto", times, "CHANGELOG.md: gopher-4m, auto", "method=auto category=overall", "speed_up"},
+		{"Gopher/auto", times, "docs/figures.md: gopher-4m, auto", "method=auto category=overall", "speed_up"},
 	}},
 	{args: "bench methods -m gopher-target --workload {go} --limit 6 --methods auto --replay --cost-model {0.5b-Q8_0} --save {out}", figures: []figure{
 		{"Replay/edit", times, "README.md: edits of a text decode up to five times as fast", "method=auto category=edit", "speed_up"},
-		{"Replay/random", times, "CHANGELOG.md: replay, 0.5 B Q8_0, auto: random", "method=auto category=random", "speed_up"},
+		{"Replay/random", times, "docs/figures.md: replay, 0.5 B Q8_0, auto: random", "method=auto category=random", "speed_up"},
 	}},
 	{args: "bench masks -m gopher-target --json {schemas}", figures: []figure{
 		{"Masks/mask", micros, "docs/cli.md: grove bench masks: `masks`", "", "summary.masks.mean"},
@@ -100,7 +100,7 @@ var probes = slices.Concat(table("Q8_0"), table("Q4_0"), table("F16"), []probe{
 
 // The figures that no command gives.
 var (
-	size   = figure{name: "Binary/size", unit: sizes, quoted: "README.md: one static program"}
+	size   = figure{name: "Binary/size", unit: sizes, quoted: "README.md: one static Go program"}
 	checks = []figure{
 		{"Checks/tests", seconds, "README.md: the tests, a few minutes", "== go test: ", " s\n"},
 		{"Checks/all", seconds, "CONTRIBUTING.md: under 12 minutes on two cores", "== all checks passed in ", " s\n"},

@@ -1,4 +1,4 @@
-// Command ledger measures the figures that README.md and CHANGELOG.md quote, by commands of grove, each of which is a process of its own. It
+// Command ledger measures the figures that README.md and docs/figures.md quote, by commands of grove, each of which is a process of its own. It
 // records them in the format of Go benchmarks, which benchstat reads, and compares them with recorded ones or, in turns, with those of another
 // grove. CONTRIBUTING.md describes it.
 //

@@ -44,22 +44,24 @@ func TestReadmeMethods(t *testing.T) {
 	})
 }
 
-// methodPages returns links to the pages of methods: the heading of a page begins with the names.
+// methodPages returns links to what documents say of methods: the heading of a page, or of a section, begins with the names.
 func methodPages(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("../../docs/methods/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	heading, pages := regexp.MustCompile(`^# ([^:\n]+):`), map[string]string{}
+	heading, pages := regexp.MustCompile(`(?m)^##? ((?:[a-z0-9-]+ and )*[a-z0-9-]+): .*$`), map[string]string{}
 	for _, name := range files {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m := heading.FindSubmatch(text); m != nil {
-			for of := range strings.SplitSeq(string(m[1]), " and ") {
-				pages[of] = fmt.Sprintf("[%[1]s](%[1]s)", filepath.Base(name))
+		for _, m := range heading.FindAllStringSubmatch(string(text), -1) {
+			title := strings.TrimLeft(m[0], "# ")
+			anchor := strings.ReplaceAll(regexp.MustCompile(`[^\w\- ]`).ReplaceAllString(strings.ToLower(title), ""), " ", "-")
+			for of := range strings.SplitSeq(m[1], " and ") {
+				pages[of] = fmt.Sprintf("[%[1]s](%[1]s#%[2]s)", filepath.Base(name), anchor)
 			}
 		}
 	}

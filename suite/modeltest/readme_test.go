@@ -16,7 +16,7 @@ import (
 	"grove/weights/hf"
 )
 
-// TestReadme holds the lists of the documents to the program: README's table of architectures to what the tests compare, where each row has
+// TestReadme holds the lists of the documents to the program: the table of docs/architectures.md to what the tests compare, where each row has
 // those of one kind of proof and each architecture is in one row at least, and the classes of docs/cli.md to those that open. With
 // GROVE_UPDATE=1 it writes them.
 func TestReadme(t *testing.T) {
@@ -44,7 +44,7 @@ func TestReadme(t *testing.T) {
 			t.Errorf("the equalities of bits of architecture %s are checked by no test: add it to laterArchs, or to encoders", name)
 		}
 	}
-	hold(t, "../../README.md", func(text string) string {
+	hold(t, "../../docs/architectures.md", func(text string) string {
 		for begin, archs := range rows {
 			slices.Sort(archs)
 			text = replace(t, text, `(?m)^(\| `+regexp.QuoteMeta(begin)+`[^|]*\| )[^|]*( \|)$`, "`"+strings.Join(slices.Compact(archs), "`, `")+"`")
