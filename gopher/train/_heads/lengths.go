@@ -55,9 +55,9 @@ func (c *curve) speed(s grove.SpecStats) float64 {
 
 // chains returns how many rounds had 0, 1, and so on drafts.
 func chains(s grove.SpecStats) []int {
-	rounds := []int{s.Rounds - s.Run[0]}
+	rounds := []int{s.Rounds - s.RanByRank[0]}
 	for n := 1; n <= most; n++ {
-		rounds = append(rounds, s.Run[n-1]-s.Run[n])
+		rounds = append(rounds, s.RanByRank[n-1]-s.RanByRank[n])
 	}
 	return rounds
 }
@@ -112,9 +112,9 @@ func (s *sure) Followed(int, int, int) {}
 func register(name string, depth int, stop func() grow.Stop) string {
 	shape := grow.Shape{Ranks: []int{1}, Beam: 1, Depth: depth, Stop: stop}
 	method.Register(method.Info{
-		Name: name, Kind: method.KindModel, Grade: method.Exact, Rule: verify.Match, Needs: "a draft model", Passes: true,
-		Meets: func(e method.Env) error { return grow.MeetsDraft(e, true) },
-		Open:  func(e method.Env) (method.Method, error) { return chainsOf{shape, e}, nil },
+		Name: name, Kind: method.KindModel, Grade: method.Exact, Rule: verify.Match, Needs: "a draft model", RunsRows: true,
+		CheckNeeds: func(e method.Env) error { return grow.MeetsDraft(e, true) },
+		Open:       func(e method.Env) (method.Method, error) { return chainsOf{shape, e}, nil },
 	})
 	return name
 }
