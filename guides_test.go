@@ -84,7 +84,7 @@ func TestSteered(t *testing.T) {
 					t.Errorf("%s (-plain +got):\n%s", s.idle, cmp.Diff(plain, idle, sameBits))
 				}
 			}
-			for range 2 {
+			for range crowds(seed) {
 				all.Go(func() { compareSearch(t, crowd, r, want, stats) })
 			}
 		}

@@ -100,7 +100,7 @@ func TestBranches(t *testing.T) {
 			if !b.mixed {
 				compareAlone(t, alone, r, want, stats.Attempts)
 			}
-			for range 2 {
+			for range crowds(seed) {
 				all.Go(func() {
 					three <- struct{}{}
 					defer func() { <-three }()

@@ -244,6 +244,9 @@ func TestDraftVocab(t *testing.T) {
 		"same": target, "shared": reordered(t, target, shuffled(512)), "text": reordered(t, target, shuffled(1200)),
 	} {
 		for _, n := range []int{1, 64, 300, 5000, grove.AutoVocab} {
+			if !long && name != "same" && n != 300 && n != 5000 {
+				continue // numbers of tokens with another vocabulary: two show that they are mapped
+			}
 			m := open(t, target, grove.Options{Draft: draft, DraftVocab: n, Eager: true, Parallel: 1})
 			methods := []string{"draft"}
 			if name == "same" {

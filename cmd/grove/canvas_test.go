@@ -19,9 +19,13 @@ func TestCanvasTerminal(t *testing.T) {
 	if err := os.WriteFile(template, []byte("{{ messages|map(attribute='content')|join }}"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	steps := "30"
+	if longRun {
+		steps = "60"
+	}
 	const prompt = "func (f *File) Close() error {\n\tif f == nil {\n"
-	run := []string{"run", "-m", "gopher-diffusion", "-n", "60", "--temp", "0", "-t", "1", "--policy", "static", "-p", prompt}
-	chat := []string{"chat", "-m", "gopher-diffusion", "-n", "60", "--temp", "0", "-t", "1", "--policy", "threshold:p=0.3", "--chat-template", template, prompt}
+	run := []string{"run", "-m", "gopher-diffusion", "-n", steps, "--temp", "0", "-t", "1", "--policy", "static", "-p", prompt}
+	chat := []string{"chat", "-m", "gopher-diffusion", "-n", steps, "--temp", "0", "-t", "1", "--policy", "threshold:p=0.3", "--chat-template", template, prompt}
 	for _, c := range []struct {
 		name    string
 		args    []string

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"os/exec"
@@ -24,6 +25,9 @@ import (
 	"grove/weights/hf"
 )
 
+// longRun says that scripts run what stands behind the condition [all], too.
+var longRun = os.Getenv("GROVE_LONG") != ""
+
 func TestMain(m *testing.M) {
 	testscript.Main(outside{m}, map[string]func(){"grove": main})
 }
@@ -33,7 +37,7 @@ type outside struct{ m *testing.M }
 
 func (o outside) Run() int { return cachefile.RunApart(o.m) }
 
-// TestScripts runs testdata/script. $GOLDEN is the folder goldens, $METHODS the names of the methods, $SEARCHES those of the searches,
+// TestScripts runs testdata/script. The condition [all] holds in the long run. $GOLDEN is the folder goldens, $METHODS the names of the methods, $SEARCHES those of the searches,
 // $ARCHITECTURES those of the architectures, $CLASSES those of the classes of folders.
 func TestScripts(t *testing.T) {
 	golden, err := filepath.Abs(goldens)
@@ -62,6 +66,12 @@ func TestScripts(t *testing.T) {
 			env.Setenv("CLASSES", strings.Join(hf.Classes(), ", "))
 			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, "cache"))
 			return nil
+		},
+		Condition: func(name string) (bool, error) { // beside those of testscript
+			if name != "all" {
+				return false, fmt.Errorf("the condition %q is not known", name)
+			}
+			return longRun, nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"craft": craft, "adapter": makeAdapter, "folder": makeFolder, "head": makeHead, "fails": fails, "near": near, "answer": checkAnswer, "openai": startOpenAI, "registry": startRegistry,

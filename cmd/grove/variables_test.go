@@ -100,13 +100,11 @@ func TestVariablesRefused(t *testing.T) {
 
 // TestVariablesTaken: every flag takes the value of its variable as it takes one of the command line, which comes first.
 func TestVariablesTaken(t *testing.T) {
-	parse := func(words ...string) (*kong.Context, error) {
-		parser, err := kong.New(&commands{}, options()...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return parser.Parse(words)
+	parser, err := kong.New(&commands{}, options()...)
+	if err != nil {
+		t.Fatal(err)
 	}
+	parse := func(words ...string) (*kong.Context, error) { return parser.Parse(words) } // which begins with every flag as it was
 	find := func(line *kong.Context, name string) (string, bool) {
 		for _, p := range line.Path {
 			if p.Flag != nil && p.Flag.Name == name {

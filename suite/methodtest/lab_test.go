@@ -34,6 +34,14 @@ const (
 // long says that every check meets every model and sampling, and that distributions are compared with many texts; the project's CI sets it.
 var long = os.Getenv("GROVE_LONG") != ""
 
+// brief returns a number of the long run, or the one that a short run has in its place.
+func brief(whole, short int) int {
+	if long {
+		return whole
+	}
+	return short
+}
+
 // few texts show a fault; many show that there is none.
 const few = 400
 

@@ -63,7 +63,7 @@ var recurrent = []struct {
 	{"alone", func(l *lab, seed uint64) model.Model { return l.recurrent(modeltest.Recurrent{Seed: seed}) }},
 }
 
-// TestRecurrentMethods runs half of the suite of every exact method on a model with recurrent layers, by turns; the long run all of it on each.
+// TestRecurrentMethods runs a third of the suite of every exact method on a model with recurrent layers, by turns; the long run all of it on each.
 func TestRecurrentMethods(t *testing.T) {
 	labs := make([]*lab, len(recurrent))
 	for m, r := range recurrent {
@@ -72,19 +72,19 @@ func TestRecurrentMethods(t *testing.T) {
 	for n, info := range method.All() {
 		for m, r := range recurrent {
 			if info.Grade == method.Exact && labs[m].offers(info) && (m == n%len(recurrent) || long) {
-				t.Run(info.Name+"/"+r.name, func(t *testing.T) { share(t, labs[m], info, n/len(recurrent), 2) })
+				t.Run(info.Name+"/"+r.name, func(t *testing.T) { share(t, labs[m], info, n/len(recurrent), 3) })
 			}
 		}
 	}
 }
 
-// TestSources runs half of the suite on an encoder-decoder, by turns, with the exact methods that need no second model; the long run all of it.
+// TestSources runs a third of the suite on an encoder-decoder, by turns, with the exact methods that need no second model; the long run all of it.
 func TestSources(t *testing.T) {
 	l := newLab(t)
 	l.target = l.model(modeltest.Spec{Arch: "t5", KVHeads: 4, Seed: 9})
 	for n, info := range method.All() {
 		if info.Grade == method.Exact && info.Kind != method.KindModel && info.Kind != method.KindHeads && l.offers(info) {
-			t.Run(info.Name, func(t *testing.T) { share(t, l, info, n, 2) })
+			t.Run(info.Name, func(t *testing.T) { share(t, l, info, n, 3) })
 		}
 	}
 }
