@@ -10,6 +10,9 @@ import (
 	"grove/gopher"
 )
 
+// otherGolden is a small model of another vocabulary than goldenModel's.
+const otherGolden = "suite/modeltest/testdata/qwen2.gguf"
+
 // meanOf is the mean of what several models expect behind a text, each by a view of its own.
 type meanOf struct {
 	views   []*grove.ByteView
@@ -55,25 +58,25 @@ func (m meanOf) writes(t *testing.T, text string) {
 	}
 }
 
-// few returns the number of draws that are compared where one tries most of a vocabulary; the long run has more.
-func few() int {
-	if long {
-		return many
-	}
-	return 120
-}
-
 // TestEnsemble draws from a model and a guide: first bytes come as often as the mean of what both expect alone says, and greedy answers are the likeliest bytes of the
 // mean, one after the other.
 func TestEnsemble(t *testing.T) {
-	m, mean := open(t, gopher.NanoName, grove.Options{Guides: []string{"gopher-draft"}, Forget: true}), meanOf{weights: []float64{.8, .2}}
-	r := grove.Request{Prompt: "package main\n\nfunc f() error {\n\treturn er", Search: "ensemble,weight=0.8", MaxTokens: 1, Sampling: grove.Sampling{Temperature: 1}}
-	for _, of := range []string{gopher.NanoName, "gopher-draft"} {
-		v, done := viewBehind(t, open(t, of, grove.Options{Forget: true}), grove.Request{Prompt: r.Prompt})
-		defer done()
-		mean.views = append(mean.views, v)
+	meanBehind := func(prompt string, of ...string) (*grove.Model, meanOf) {
+		mean := meanOf{weights: []float64{.8, .2}}
+		for _, name := range of {
+			v, done := viewBehind(t, open(t, name, grove.Options{Forget: true}), grove.Request{Prompt: prompt})
+			t.Cleanup(done)
+			mean.views = append(mean.views, v)
+		}
+		return open(t, of[0], grove.Options{Guides: of[1:], Forget: true}), mean
 	}
-	expect(t, m, r, mean, few())
+	r := grove.Request{Prompt: "package main\n\nfunc f() error {\n\treturn er", Search: "ensemble,weight=0.8", MaxTokens: 1, Sampling: grove.Sampling{Temperature: 1}}
+	m, mean := meanBehind(r.Prompt, goldenModel, otherGolden) // their vocabularies are small: to draw with large ones takes twenty times as long
+	expect(t, m, r, mean)
+	m, mean = meanBehind(r.Prompt, gopher.NanoName, "gopher-draft")
+	if long {
+		expect(t, m, r, mean)
+	}
 	r.Sampling, r.MaxTokens = grove.Sampling{}, 12
 	answer, stats := generate(t, m, r)
 	text := answer.text()
@@ -108,13 +111,18 @@ func TestEnsembleOfWords(t *testing.T) {
 // draws by all sequences of tokens.
 func TestEnsembleOfOne(t *testing.T) {
 	m := open(t, gopher.NanoName, grove.Options{Guides: []string{gopher.NanoName}, Forget: true})
-	r := grove.Request{Prompt: "package main\n\nfunc f() error {\n\treturn er", Search: "ensemble", MaxTokens: 1, Sampling: grove.Sampling{Temperature: 1}}
-	v, done := viewBehind(t, m, grove.Request{Prompt: r.Prompt})
-	defer done()
-	expect(t, m, r, v, few())
-	wide := "bytebeam,k=64,threshold=0"
-	r.Search = wide
-	expect(t, m, r, v, few()) // behind no byte all ways to write the text are one
+	r := grove.Request{Prompt: "package main\n\nfunc f() error {\n\treturn er", MaxTokens: 1, Sampling: grove.Sampling{Temperature: 1}}
+	drawn := []*grove.Model{open(t, goldenModel, grove.Options{Guides: []string{goldenModel}, Forget: true})}
+	if long {
+		drawn = append(drawn, m)
+	}
+	for _, m := range drawn {
+		v, done := viewBehind(t, m, grove.Request{Prompt: r.Prompt})
+		defer done()
+		for _, r.Search = range []string{"ensemble", "bytebeam,k=64,threshold=0"} { // behind no byte all ways to write the text are one
+			expect(t, m, r, v)
+		}
+	}
 	r.Sampling = grove.Sampling{}
 	for _, search := range []string{"ensemble", "bytebeam"} {
 		r.Search, r.MaxTokens, r.Stop = search, 40, nil

@@ -30,8 +30,8 @@ type chatCommand struct {
 	NoHistory    bool `name:"no-history" var:"GROVE_NO_HISTORY" help:"Do not read or write the file of messages of earlier conversations."`
 }
 
-// Validate refuses variables that are not JSON.
-func (c *chatCommand) Validate() error {
+// Valid refuses variables that are not JSON.
+func (c *chatCommand) Valid() error {
 	for name, text := range c.Set {
 		if !json.Valid([]byte(text)) {
 			return fmt.Errorf("--set: %s: %.40q is not JSON; a string needs quotes", name, text)

@@ -23,8 +23,8 @@ import (
 // mixName is the name of a mix: which tensor gets which type.
 type mixName string
 
-// Validate asks the library.
-func (n mixName) Validate() error { return quantize.Known(string(n)) }
+// Valid asks the library.
+func (n mixName) Valid() error { return quantize.Known(string(n)) }
 
 // Values returns the names, for completion.
 func (n mixName) Values() []string { return quantize.Names() }

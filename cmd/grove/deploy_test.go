@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"grove/internal/command/arguments"
 )
 
 // root is the root of the repository.
@@ -42,7 +44,7 @@ func parseServe(t *testing.T, args []string, env map[string]string) (serveComman
 	if err != nil {
 		t.Fatal(err)
 	}
-	command, err := parser.Parse(args)
+	command, err := arguments.Parse(parser, args)
 	if err == nil && command.Command() != "serve" {
 		err = fmt.Errorf("%q is grove %s, not grove serve", args, command.Command())
 	}

@@ -18,8 +18,8 @@ import (
 // poolingName is the name of a pooling: how many vectors become one.
 type poolingName string
 
-// Validate refuses names that the library does not know.
-func (p poolingName) Validate() error {
+// Valid refuses names that the library does not know.
+func (p poolingName) Valid() error {
 	switch p {
 	case "", "mean", "cls", "last", "none":
 		return nil

@@ -13,6 +13,7 @@ import (
 
 	"grove"
 	"grove/gopher"
+	"grove/internal/command/arguments"
 )
 
 // ownMeaning lists the flags that more than one struct declares, and why. Every other flag is declared once.
@@ -121,7 +122,7 @@ func TestFlagsDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := parser.Parse([]string{"run", "x"}); err != nil {
+	if _, err := arguments.Parse(parser, []string{"run", "x"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, data := range [][]byte{gopher.Model(), withoutAdvice(t)} {

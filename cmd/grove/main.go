@@ -82,15 +82,15 @@ func run(args []string) (code int) {
 	if err != nil {
 		return exit.Report(os.Stderr, err)
 	}
-	command, err := parser.Parse(args)
+	command, err := arguments.Parse(parser, args)
 	if err == nil {
 		err = chooseKernels(os.Getenv("GROVE_KERNELS"))
 	}
 	if err == nil {
-		err = command.Run()
+		err = arguments.Run(command)
 	}
-	if parse := new(kong.ParseError); errors.As(err, &parse) {
-		if command = parse.Context; strings.HasPrefix(err.Error(), `expected "<`) {
+	if parse := new(exit.ParseError); errors.As(err, &parse) {
+		if command = parse.Line; strings.HasPrefix(err.Error(), `expected "<`) {
 			err = fmt.Errorf("%w; '%s --help' shows the arguments", err, command.Selected().FullPath())
 		}
 	}

@@ -49,14 +49,17 @@ type runCommand struct {
 	bounded bool // -n is on the command line
 }
 
-// AfterApply notes whether -n is on the command line.
-func (c *runCommand) AfterApply(line *kong.Context) error {
+// Parsed implements [flags.Hooked].
+func (c *runCommand) Parsed() flags.Hook { return flags.Hook{Of: c, Do: c.parsed} }
+
+// parsed notes whether -n is on the command line.
+func (c *runCommand) parsed(line *kong.Context) error {
 	c.bounded = flags.OnLine(line, "max-tokens")
 	return nil
 }
 
-// Validate refuses a number of tokens where a text belongs, which llama.cpp's --predict takes.
-func (c *runCommand) Validate() error {
+// Valid refuses a number of tokens where a text belongs, which llama.cpp's --predict takes.
+func (c *runCommand) Valid() error {
 	if _, err := strconv.Atoi(c.Predict); err == nil {
 		return fmt.Errorf("--predict: %s is a number; --predict takes a text that the answer is likely to contain, and -n %s bounds the tokens", c.Predict, c.Predict)
 	}

@@ -170,8 +170,11 @@ func (c *serveCommand) Run() error {
 	return errors.Join(err, s.Close())
 }
 
-// AfterApply takes the models of the arguments, which count before those of the variable.
-func (c *serveCommand) AfterApply(line *kong.Context) error {
+// Parsed implements [flags.Hooked].
+func (c *serveCommand) Parsed() flags.Hook { return flags.Hook{Of: c, Do: c.parsed} }
+
+// parsed takes the models of the arguments, which count before those of the variable.
+func (c *serveCommand) parsed(line *kong.Context) error {
 	if len(c.Models) == 0 {
 		return nil
 	}

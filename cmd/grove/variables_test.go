@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"grove/internal/command/arguments"
 )
 
 // badValues are values that each variable refuses, whatever the command.
@@ -104,7 +106,7 @@ func TestVariablesTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parse := func(words ...string) (*kong.Context, error) { return parser.Parse(words) } // which begins with every flag as it was
+	parse := func(words ...string) (*kong.Context, error) { return arguments.Parse(parser, words) } // which begins with every flag as it was
 	find := func(line *kong.Context, name string) (string, bool) {
 		for _, p := range line.Path {
 			if p.Flag != nil && p.Flag.Name == name {

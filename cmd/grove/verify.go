@@ -45,8 +45,8 @@ var shortPrompts = []bench.Prompt{
 	{ID: "tale", Prompt: "Once upon a time, there was a little dog. The little dog"},
 }
 
-// Validate refuses plain decoding as a method.
-func (c *verifyCommand) Validate() error {
+// Valid refuses plain decoding as a method.
+func (c *verifyCommand) Valid() error {
 	if !c.All() && slices.Contains(c.List(), grove.MethodOff) {
 		return errors.New("--methods: off is plain decoding, with which methods are compared")
 	}

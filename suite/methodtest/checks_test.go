@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"sync"
 	"testing"
 
@@ -15,14 +14,11 @@ import (
 	"grove/text/token"
 )
 
-// alone draws by every promised sampling with every draft run, and with those that pay by one of the samplings; the long run by every one.
+// alone draws by every promised sampling, with every draft run and with those that pay.
 func alone(s *subject) error {
 	for _, p := range s.samplings() {
 		for _, how := range []drafts{eager, planned} {
-			if how == planned && !slices.Contains(s.turn(0), p) {
-				continue
-			}
-			if err := s.compare("alone", engine.Config{}, p, how, []move{{s.prompt(), brief(150, 100)}}); err != nil {
+			if err := s.compare("alone", engine.Config{}, p, how, []move{{s.prompt(), 150}}); err != nil {
 				return err
 			}
 		}
@@ -97,8 +93,7 @@ func forks(s *subject) error {
 // interleaved draws from two sequences of the same drafting in turns.
 func interleaved(s *subject) error {
 	for _, p := range s.samplings() {
-		draws := brief(60, 40)
-		stories := [2][]move{{{s.prompt(), draws}}, {{s.cycle(42, 33), draws}}}
+		stories := [2][]move{{{s.prompt(), 60}}, {{s.cycle(42, 33), 60}}}
 		var want [2][]sample.Token
 		for i := range stories {
 			var err error
@@ -121,7 +116,7 @@ func interleaved(s *subject) error {
 				return err
 			}
 		}
-		for range draws {
+		for range 60 {
 			for i := range seqs {
 				c, err := seqs[i].Next(s.ctx)
 				if err != nil {
@@ -152,8 +147,8 @@ func appends(s *subject) error {
 
 // contextEnd fills the context, which ends inside of drafts.
 func contextEnd(s *subject) error {
-	for n := 45; n < 60; n += brief(2, 3) {
-		for _, p := range s.turn(n / brief(2, 3)) {
+	for n := 45; n < 60; n += 2 {
+		for _, p := range s.turn(n / 2) {
 			if err := s.compare("the context's end", engine.Config{Context: n}, p, eager, []move{{s.prompt(), 100}}); err != nil {
 				return err
 			}
@@ -208,7 +203,7 @@ func atOnce(s *subject) error {
 	var group sync.WaitGroup
 	for w := range workers {
 		group.Go(func() {
-			for range brief(3, 2) {
+			for range 3 {
 				q, err := s.begin(e, d, p, 0)
 				if err != nil {
 					errs[w] = err
@@ -393,9 +388,11 @@ func memory(s *subject) error {
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapAlloc)
 	}
-	const most = 2 << 10 // bytes of each text
-	const warm = 30
-	texts := brief(60, 45)
+	const most = 2 << 10  // bytes of each text
+	texts, warm := 42, 30 // what some methods learn is whole after 30
+	if long {
+		texts, warm = 60, 30
+	}
 	before := int64(0)
 	for i := range texts {
 		if i == warm {
@@ -412,7 +409,7 @@ func memory(s *subject) error {
 	}
 	grown := heap() - before
 	runtime.KeepAlive(d)
-	if grown > int64(most*(texts-warm)) {
+	if grown > most*int64(texts-warm) {
 		return fmt.Errorf("%d texts leave %d bytes behind", texts-warm, grown)
 	}
 	return nil

@@ -77,8 +77,8 @@ type speedCommand struct {
 	DepthFlag
 }
 
-// Validate refuses to measure without end.
-func (c *speedCommand) Validate() error {
+// Valid refuses to measure without end.
+func (c *speedCommand) Valid() error {
 	if c.MaxTokens.N < 0 {
 		return fmt.Errorf("--max-tokens: %d; steps that are measured need a bound", c.MaxTokens.N)
 	}

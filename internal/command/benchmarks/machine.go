@@ -22,8 +22,8 @@ type loadCommand struct {
 	flags.JSON
 }
 
-// Validate refuses to measure nothing.
-func (c *loadCommand) Validate() error {
+// Valid refuses to measure nothing.
+func (c *loadCommand) Valid() error {
 	if c.Repeat.N < 1 {
 		return errors.New("--repeat: 0; it must be 1 or more")
 	}
@@ -54,8 +54,8 @@ type sharingCommand struct {
 	flags.JSON
 }
 
-// Validate refuses to measure nothing.
-func (c *sharingCommand) Validate() error {
+// Valid refuses to measure nothing.
+func (c *sharingCommand) Valid() error {
 	if c.MaxTokens.N < 1 || c.Repeat.N < 1 {
 		return errors.New("--max-tokens and --repeat must be 1 or more")
 	}

@@ -36,8 +36,8 @@ type scalingCommand struct {
 // maxSimulated is the largest number of threads of a prediction.
 const maxSimulated = 1024
 
-// Validate refuses what cannot be measured.
-func (c *scalingCommand) Validate() error {
+// Valid refuses what cannot be measured.
+func (c *scalingCommand) Valid() error {
 	most, hint := par.Threads(), "; --simulate predicts more"
 	if c.Simulate {
 		most, hint = maxSimulated, ""

@@ -36,8 +36,8 @@ type serveCommand struct {
 // defaultAnswer is the limit of tokens of a task that has none.
 const defaultAnswer = 128
 
-// Validate refuses options that cannot be measured.
-func (c *serveCommand) Validate() error {
+// Valid refuses options that cannot be measured.
+func (c *serveCommand) Valid() error {
 	if c.Prompts.File != "" && c.PromptTokens > 0 {
 		return errors.New("--prompt-tokens: the prompts of a file have their own lengths; leave out --prompts or --prompt-tokens")
 	}

@@ -26,8 +26,8 @@ type vocabCommand struct {
 	Draft      string   `arg:"" help:"The draft model, named as for --model."`
 }
 
-// Validate refuses one model alone.
-func (c *vocabCommand) Validate() error {
+// Valid refuses one model alone.
+func (c *vocabCommand) Valid() error {
 	if n := len(c.CostModels); n != 0 && n != 2 {
 		return fmt.Errorf("--cost-models: %d models; it must be two, for the steps of the model and of the draft model", n)
 	}

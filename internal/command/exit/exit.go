@@ -45,6 +45,18 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
+// ParseError is the error of a command line that is refused.
+type ParseError struct {
+	Err  error
+	Line *kong.Context // as far as it was read
+}
+
+// Error returns the reason.
+func (e *ParseError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *ParseError) Unwrap() error { return e.Err }
+
 // With returns an error with an exit code; nil stays nil.
 func With(code int, err error) error {
 	if err == nil {
@@ -131,7 +143,7 @@ func Code(err error) int {
 		signal   SignalError
 		coded    *Error
 		variable *VariableError
-		parse    *kong.ParseError
+		parse    *ParseError
 		option   *grove.OptionError
 		spec     *grove.SpecError
 		fault    *mmap.FaultError

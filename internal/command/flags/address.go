@@ -21,8 +21,11 @@ type Address struct {
 	Port     portNumber `name:"port" placeholder:"PORT" var:"GROVE_PORT" help:"Port, in place of that of --addr; 0: any that is free."`
 }
 
-// AfterApply drops the variables of --host and --port where the command line has --addr.
-func (a *Address) AfterApply(line *kong.Context) error {
+// Parsed implements [Hooked].
+func (a *Address) Parsed() Hook { return Hook{Of: a, Do: a.parsed} }
+
+// parsed drops the variables of --host and --port where the command line has --addr.
+func (a *Address) parsed(line *kong.Context) error {
 	if !OnLine(line, "addr") {
 		return nil
 	}
@@ -39,7 +42,7 @@ func (a *Address) AfterApply(line *kong.Context) error {
 func (a Address) Where() (string, error) {
 	host, port, err := net.SplitHostPort(a.HostPort)
 	if err == nil {
-		err = portNumber(port).Validate()
+		err = portNumber(port).Valid()
 	}
 	if err != nil || port == "" {
 		return "", exit.With(exit.CodeUsage, fmt.Errorf("--addr: %.80q is not an address such as 127.0.0.1:8080", a.HostPort))
@@ -75,20 +78,20 @@ func (h hostName) split() (name, port string) {
 	return strings.Trim(string(h), "[]"), ""
 }
 
-// Validate refuses what is no host.
-func (h hostName) Validate() error {
+// Valid refuses what is no host.
+func (h hostName) Valid() error {
 	name, port := h.split()
 	if strings.ContainsAny(name, "/ \t\n@?#") {
 		return fmt.Errorf("%.80q is not a host such as 127.0.0.1 or localhost", string(h))
 	}
-	return portNumber(port).Validate()
+	return portNumber(port).Valid()
 }
 
 // portNumber is PORT, "" for none.
 type portNumber string
 
-// Validate refuses what is no port.
-func (p portNumber) Validate() error {
+// Valid refuses what is no port.
+func (p portNumber) Valid() error {
 	if n, err := strconv.Atoi(string(p)); p != "" && (err != nil || n < 0 || n > 65535) {
 		return fmt.Errorf("%.20q is not a port; it must be from 0 to 65535", string(p))
 	}
@@ -127,7 +130,7 @@ func local() (string, error) {
 	if strings.Contains(string(a.Host), "://") {
 		return string(a.Host), nil
 	}
-	for name, err := range map[string]error{"GROVE_HOST": a.Host.Validate(), "GROVE_PORT": a.Port.Validate()} {
+	for name, err := range map[string]error{"GROVE_HOST": a.Host.Valid(), "GROVE_PORT": a.Port.Valid()} {
 		if err != nil {
 			return "", &exit.VariableError{Name: name, Err: err}
 		}

@@ -1,4 +1,4 @@
-package flags
+package flags_test
 
 import (
 	"strings"
@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
+	"grove/internal/command/arguments"
+	"grove/internal/command/flags"
 )
 
 // TestDiffusion reads the flags of a canvas: each refuses what its setting cannot be, by the flag's name.
@@ -27,12 +29,12 @@ func TestDiffusion(t *testing.T) {
 		"--steps=4 --block=8 --policy=threshold:p=0.9 --canvas-cache=prefix --blocks=adaptive --early=end": "",
 	} {
 		t.Run(args, func(t *testing.T) {
-			var f struct{ Diffusion }
+			var f struct{ flags.Diffusion }
 			k, err := kong.New(&f)
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = k.Parse(strings.Fields(args))
+			_, err = arguments.Parse(k, strings.Fields(args))
 			switch got := f.Setting(); {
 			case want != "":
 				if err == nil || !strings.Contains(err.Error(), want) {

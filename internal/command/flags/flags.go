@@ -31,8 +31,11 @@ type Threads struct {
 	N Count `name:"threads" short:"t" placeholder:"N" var:"GROVE_THREADS" help:"Threads; 0: one for each core that the process may use."`
 }
 
-// AfterApply warns of more threads than the process has processors for: they take turns, and a step waits for all of them.
-func (t Threads) AfterApply() error {
+// Parsed implements [Hooked].
+func (t *Threads) Parsed() Hook { return Hook{Of: t, Do: t.parsed} }
+
+// parsed warns of more threads than the process has processors for: they take turns, and a step waits for all of them.
+func (t *Threads) parsed(*kong.Context) error {
 	const most = 1024 // above it is an error
 	if may := par.Threads(); int(t.N) > may && t.N <= most {
 		fmt.Fprintf(os.Stderr, "grove: --threads: %d; the process may use %d processors, and more threads than that make steps slower\n", t.N, may)

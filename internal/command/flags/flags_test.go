@@ -38,7 +38,7 @@ func TestMethods(t *testing.T) {
 		t.Errorf("all methods are %q", got)
 	}
 	for list, ok := range map[methodList]bool{"all": true, "auto": true, "sam,lookup+recycle": true, "sam+nothing": false, "": true, "sam,all": false} {
-		if err := list.Validate(); (err == nil) != ok {
+		if err := list.Valid(); (err == nil) != ok {
 			t.Errorf("%q: %v", list, err)
 		}
 	}

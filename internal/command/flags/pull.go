@@ -1,6 +1,8 @@
 package flags
 
 import (
+	"github.com/alecthomas/kong"
+
 	"bufio"
 	"context"
 	"errors"
@@ -25,8 +27,11 @@ type Offline struct {
 	On bool `name:"offline" var:"GROVE_OFFLINE" help:"Pull no models from the network; HF_HUB_OFFLINE says the same."`
 }
 
-// AfterApply tells package pull, which reads the variable.
-func (o Offline) AfterApply() error {
+// Parsed implements [Hooked].
+func (o *Offline) Parsed() Hook { return Hook{Of: o, Do: o.parsed} }
+
+// parsed tells package pull, which reads the variable.
+func (o *Offline) parsed(*kong.Context) error {
 	if !o.On {
 		return nil
 	}

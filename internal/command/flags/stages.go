@@ -71,8 +71,8 @@ func (f *Stages) apply(r *grove.Request) {
 	}
 }
 
-// Validate asks the library.
-func (f *Stages) Validate() error {
+// Valid asks the library.
+func (f *Stages) Valid() error {
 	if f.Thinking != nil && *f.Thinking < 0 {
 		return fmt.Errorf("--reasoning-budget: %d is negative; it must be 0 or more", *f.Thinking)
 	}

@@ -21,8 +21,11 @@ type Named struct {
 	First *string `arg:"" optional:"" name:"model" help:"The model, as for --model."`
 }
 
-// AfterApply takes the model of the argument, which counts before that of the variable.
-func (n *Named) AfterApply(line *kong.Context) error {
+// Parsed implements [Hooked].
+func (n *Named) Parsed() Hook { return Hook{Of: n, Do: n.parsed} }
+
+// parsed takes the model of the argument, which counts before that of the variable.
+func (n *Named) parsed(line *kong.Context) error {
 	if n.First == nil {
 		return nil
 	}
@@ -66,8 +69,11 @@ type Subject struct {
 	name   string   // of the command
 }
 
-// AfterApply notes the command, and whether the command line has --model.
-func (s *Subject) AfterApply(line *kong.Context) error {
+// Parsed implements [Hooked].
+func (s *Subject) Parsed() Hook { return Hook{Of: s, Do: s.parsed} }
+
+// parsed notes the command, and whether the command line has --model.
+func (s *Subject) parsed(line *kong.Context) error {
 	s.isLine, s.name = OnLine(line, "model"), line.Selected().FullPath()
 	return nil
 }

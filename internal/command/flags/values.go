@@ -16,8 +16,8 @@ import (
 // Count is a number from 0 up.
 type Count int
 
-// Validate refuses negative numbers.
-func (n Count) Validate() error {
+// Valid refuses negative numbers.
+func (n Count) Valid() error {
 	if n < 0 {
 		return fmt.Errorf("%d is negative; it must be 0 or more", n)
 	}
@@ -44,8 +44,8 @@ func (v *vocab) UnmarshalText(text []byte) error {
 // tokenLimit is a number of tokens from 0 up, or -1 for no bound as in llama.cpp and ollama.
 type tokenLimit int
 
-// Validate refuses other negative numbers.
-func (n tokenLimit) Validate() error {
+// Valid refuses other negative numbers.
+func (n tokenLimit) Valid() error {
 	if n < -1 {
 		return fmt.Errorf("%d; it must be 0 or more, or -1 for no bound", n)
 	}
@@ -73,29 +73,29 @@ func (n *Bytes) UnmarshalText(text []byte) error {
 
 type temperature float32
 
-// Validate asks the library.
-func (v temperature) Validate() error { return grove.Sampling{Temperature: float32(v)}.Validate() }
+// Valid asks the library.
+func (v temperature) Valid() error { return grove.Sampling{Temperature: float32(v)}.Validate() }
 
 type topK int
 
-// Validate asks the library.
-func (v topK) Validate() error { return grove.Sampling{TopK: int(v)}.Validate() }
+// Valid asks the library.
+func (v topK) Valid() error { return grove.Sampling{TopK: int(v)}.Validate() }
 
 type topP float32
 
-// Validate asks the library.
-func (v topP) Validate() error { return grove.Sampling{TopP: float32(v)}.Validate() }
+// Valid asks the library.
+func (v topP) Valid() error { return grove.Sampling{TopP: float32(v)}.Validate() }
 
 type minP float32
 
-// Validate asks the library.
-func (v minP) Validate() error { return grove.Sampling{MinP: float32(v)}.Validate() }
+// Valid asks the library.
+func (v minP) Valid() error { return grove.Sampling{MinP: float32(v)}.Validate() }
 
 // CacheName is the name of a type of cached keys and values.
 type CacheName string
 
-// Validate asks the library.
-func (v CacheName) Validate() error {
+// Valid asks the library.
+func (v CacheName) Valid() error {
 	_, err := grove.ParseCacheType(string(v))
 	return err
 }
@@ -113,13 +113,13 @@ func (v methodNames) Values() (names []string) {
 	return append(names, grove.MethodAuto, "off")
 }
 
-// Validate asks the library.
-func (v methodNames) Validate() error { return grove.CheckMethods(string(v), "") }
+// Valid asks the library.
+func (v methodNames) Valid() error { return grove.CheckMethods(string(v), "") }
 
 type acceptRule string
 
-// Validate asks the library.
-func (v acceptRule) Validate() error { return grove.CheckMethods(grove.MethodAuto, string(v)) }
+// Valid asks the library.
+func (v acceptRule) Valid() error { return grove.CheckMethods(grove.MethodAuto, string(v)) }
 
 // Values returns the names, for completion.
 func (v acceptRule) Values() (names []string) {
@@ -134,8 +134,8 @@ type methodList string
 // Values returns the names, for completion.
 func (v methodList) Values() []string { return append(methodNames("").Values(), allMethods) }
 
-// Validate asks the library about each entry.
-func (v methodList) Validate() error {
+// Valid asks the library about each entry.
+func (v methodList) Valid() error {
 	if v == allMethods {
 		return nil
 	}
@@ -168,8 +168,8 @@ func (v methodList) split() []string {
 
 type stopTexts []string
 
-// Validate refuses a text that stands everywhere.
-func (v stopTexts) Validate() error {
+// Valid refuses a text that stands everywhere.
+func (v stopTexts) Valid() error {
 	if slices.Contains(v, "") {
 		return errors.New("the text is empty; it must have at least one character")
 	}

@@ -30,8 +30,8 @@ func Variables(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	}
 	scan := kong.ScanFromTokens(kong.Token{Type: kong.FlagValueToken, Value: text})
 	err := flag.Mapper.Decode(&kong.DecodeContext{Value: flag.Value, Scan: scan}, trial)
-	if v, ok := trial.Interface().(interface{ Validate() error }); ok && err == nil {
-		err = v.Validate()
+	if v, ok := trial.Interface().(interface{ Valid() error }); ok && err == nil {
+		err = v.Valid()
 	}
 	if err != nil {
 		return nil, &exit.VariableError{Name: name, Err: err}

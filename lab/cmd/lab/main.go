@@ -39,12 +39,12 @@ func run(args []string) int {
 	if err != nil {
 		return exit.Report(os.Stderr, err)
 	}
-	command, err := parser.Parse(args)
+	command, err := arguments.Parse(parser, args)
 	if err == nil {
-		err = command.Run()
+		err = arguments.Run(command)
 	}
-	if parse := new(kong.ParseError); errors.As(err, &parse) {
-		command = parse.Context
+	if parse := new(exit.ParseError); errors.As(err, &parse) {
+		command = parse.Line
 	}
 	return exit.Report(os.Stderr, flags.Blame(command, err))
 }
