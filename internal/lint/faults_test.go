@@ -222,7 +222,8 @@ func dependents(t *testing.T) (order map[string][]string, rapid map[string]bool)
 
 // The time that tests have for one fault. Tests that take longer may hang, or the machine may be busy: they run again, alone and for longer.
 const (
-	limit      = "60s"  // of a test or the tests of a package
+	limit      = "60s"  // of a recorded test
+	limitFirst = "300s" // of the tests of a package: those of suite/methodtest take minutes on a busy machine
 	limitAlone = "180s" // of one test while no other fault is tried
 	limitWhole = "30m"  // of the tests of a package, after each test that did not end has passed alone
 )
@@ -256,8 +257,12 @@ func (f fault) find(temp string, known finder, order []string, rapid map[string]
 		return finder{dir, culprit(out)}, strings.Contains(out, "panic: test timed out after"), nil
 	}
 	check := func(dir, test string) (finder, error) {
+		first := limit
+		if test == "" {
+			first = limitFirst
+		}
 		alone.RLock()
-		by, hung, err := try(dir, test, limit)
+		by, hung, err := try(dir, test, first)
 		alone.RUnlock()
 		if !hung || err != nil {
 			return by, err
