@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -106,42 +107,62 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestMutations plants one fault after the other, in an overlay that leaves the tree as it is, and runs the tests of the
-// fault's package and of the packages that depend on it, the nearest first, until one fails. It runs with GROVE_MUTATE only: a
-// regular expression that selects faults by their headings; . selects all. GROVE_MUTATE_PACKAGES bounds the packages that are tested.
+// TestMutations plants faults, each in an overlay that leaves the tree as it is, and runs tests until one fails: the test that
+// testdata/finders.txt records for the fault, and if that does not fail, the tests of the fault's package and of the packages that depend
+// on it, the nearest first. It runs with GROVE_MUTATE only: a regular expression that selects faults by their headings; . selects
+// all. GROVE_MUTATE_PACKAGES bounds the packages that are searched. With GROVE_MUTATE_RECORD=1 it searches anew and records
+// the finders; with GROVE_MUTATE_RECORD=missing it does so for the faults without a record.
 func TestMutations(t *testing.T) {
 	chosen := os.Getenv("GROVE_MUTATE")
 	if chosen == "" {
-		t.Skip("it takes hours; GROVE_MUTATE=. runs it")
+		t.Skip("it takes minutes; GROVE_MUTATE=. runs it")
 	}
 	match, err := regexp.Compile(chosen)
 	if err != nil {
 		t.Fatal(err)
 	}
 	most, _ := strconv.Atoi(os.Getenv("GROVE_MUTATE_PACKAGES"))
+	anew := os.Getenv("GROVE_MUTATE_RECORD")
+	faults, record := readFaults(t), readFinders(t)
 	order, rapid := dependents(t)
-	caught, of := 0, 0
-	for _, f := range readFaults(t) {
-		if !match.MatchString(f.String()) {
-			continue
+	var caught, of int
+	var mutex sync.Mutex // of caught and record
+	t.Run("faults", func(t *testing.T) {
+		for _, f := range faults {
+			known := record[f.String()]
+			if !match.MatchString(f.String()) || anew == "missing" && known != (finder{}) {
+				continue
+			}
+			if anew != "" {
+				known = finder{}
+			}
+			of++
+			packages := order[path.Dir(f.file)]
+			if most > 0 {
+				packages = packages[:min(most, len(packages))]
+			}
+			t.Run(strconv.Itoa(of), func(t *testing.T) {
+				t.Parallel()
+				start := time.Now()
+				by, how, err := f.find(t.TempDir(), known, packages, rapid)
+				switch took := time.Since(start).Round(100 * time.Millisecond); {
+				case err != nil:
+					t.Errorf("| %s | cannot be planted: %v |", f, err)
+				case by == finder{}:
+					t.Errorf("| %s | survived | %v |", f, took)
+				default:
+					t.Logf("| %s | %s | %v | by %s |", f, by, took, how)
+					mutex.Lock()
+					defer mutex.Unlock()
+					caught++
+					if anew != "" && by.test != "" {
+						record[f.String()] = by
+						writeFinders(t, faults, record)
+					}
+				}
+			})
 		}
-		of++
-		start := time.Now()
-		packages := order[path.Dir(f.file)]
-		if most > 0 {
-			packages = packages[:min(most, len(packages))]
-		}
-		by, err := f.find(t.TempDir(), packages, rapid)
-		switch took := time.Since(start).Round(time.Second); {
-		case err != nil:
-			t.Errorf("| %s | cannot be planted: %v |", f, err)
-		case by == "":
-			t.Errorf("| %s | survived | %v |", f, took)
-		default:
-			caught++
-			t.Logf("| %s | %s | %v |", f, by, took)
-		}
-	}
+	})
 	t.Logf("%d of %d faults are caught", caught, of)
 }
 
@@ -199,15 +220,76 @@ func dependents(t *testing.T) (order map[string][]string, rapid map[string]bool)
 	return order, rapid
 }
 
-// limit is the time that the tests of a package have for one fault; a test that hangs beyond it has found the fault.
-const limit = "120s"
+// The time that tests have for one fault. Tests that take longer may hang, or the machine may be busy: they run again, alone and for longer.
+const (
+	limit      = "60s"  // of a recorded test
+	limitFirst = "300s" // of the tests of a package: those of suite/methodtest take minutes on a busy machine
+	limitAlone = "180s" // of one test while no other fault is tried
+	limitWhole = "30m"  // of the tests of a package, after each test that did not end has passed alone
+)
 
-// failed finds the names of tests that failed, in the output of go test.
-var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^panic: (.*)|^(fatal error: .*)`)
+// alone is locked by who tries one fault while no other is tried.
+var alone sync.RWMutex
 
-// find returns the first test that fails with the fault, of the packages in their order; empty where none does. Errors: the
-// fault cannot be planted or compiled.
-func (f fault) find(temp string, order []string, rapid map[string]bool) (by string, err error) {
+// find returns the first test that fails with the fault: the known one, by "record", or one of the packages in their order, by "search";
+// none where none does. Errors: the fault cannot be planted or compiled.
+func (f fault) find(temp string, known finder, order []string, rapid map[string]bool) (by finder, how string, err error) {
+	overlay, err := f.overlay(temp)
+	if err != nil {
+		return finder{}, "", err
+	}
+	try := func(dir, test, limit string) (finder, bool, error) {
+		args := []string{"test", "-vet=off", "-v", "-failfast", "-ldflags=-s -w", "-timeout", limit, "-overlay", overlay}
+		if test != "" {
+			args = append(args, "-run", "^"+test+"$")
+		}
+		args = append(args, "./"+dir)
+		if rapid[dir] {
+			args = append(args, "-rapid.nofailfile") // which would change the tree
+		}
+		out, ok := run("go", args...)
+		switch {
+		case ok:
+			return finder{}, false, nil
+		case strings.Contains(out, "[build failed]") || strings.Contains(out, "[setup failed]"):
+			return finder{}, false, fmt.Errorf("it does not compile: %s", out)
+		}
+		return finder{dir, culprit(out)}, strings.Contains(out, "panic: test timed out after"), nil
+	}
+	check := func(dir, test string) (finder, error) {
+		first := limit
+		if test == "" {
+			first = limitFirst
+		}
+		alone.RLock()
+		by, hung, err := try(dir, test, first)
+		alone.RUnlock()
+		if !hung || err != nil {
+			return by, err
+		}
+		alone.Lock()
+		defer alone.Unlock()
+		by, _, err = try(dir, by.test, limitAlone)
+		if by == (finder{}) && err == nil && test == "" {
+			by, _, err = try(dir, "", limitWhole)
+		}
+		return by, err
+	}
+	if known.test != "" {
+		if by, err := check(known.dir, known.test); err != nil || by != (finder{}) {
+			return by, "record", err
+		}
+	}
+	for _, dir := range order {
+		if by, err := check(dir, ""); err != nil || by != (finder{}) {
+			return by, "search", err
+		}
+	}
+	return finder{}, "", nil
+}
+
+// overlay writes the file with the fault, and a list for go test -overlay that puts it in the place of the file; it returns the list's name.
+func (f fault) overlay(temp string) (string, error) {
 	name, err := filepath.Abs(filepath.Join("../..", f.file))
 	if err != nil {
 		return "", err
@@ -221,28 +303,13 @@ func (f fault) find(temp string, order []string, rapid map[string]bool) (by stri
 	}
 	planted, overlay := filepath.Join(temp, path.Base(f.file)), filepath.Join(temp, "overlay.json")
 	list, err := json.Marshal(map[string]map[string]string{"Replace": {name: planted}})
-	if err := errors.Join(err, os.WriteFile(planted, source, 0o600), os.WriteFile(overlay, list, 0o600)); err != nil {
+	if err != nil {
 		return "", err
 	}
-	for _, dir := range order {
-		args := []string{"test", "-vet=off", "-failfast", "-timeout", limit, "-overlay", overlay, "./" + dir}
-		if rapid[dir] {
-			args = append(args, "-rapid.nofailfile") // which would change the tree
-		}
-		out, ok := run("go", args...)
-		switch {
-		case ok:
-		case strings.Contains(out, "[build failed]"):
-			return "", fmt.Errorf("it does not compile: %s", out)
-		default:
-			by := dir
-			for _, m := range failed.FindAllStringSubmatch(out, -1) {
-				by = dir + " " + m[1] + m[2] + m[3] // the last one is that of the innermost subtest
-			}
-			return by, nil
-		}
+	if err := os.WriteFile(planted, source, 0o600); err != nil {
+		return "", err
 	}
-	return "", nil
+	return overlay, os.WriteFile(overlay, list, 0o600)
 }
 
 // run runs a command in the module's root and reports whether it succeeded.
