@@ -1,6 +1,6 @@
 package grove
 
-import "grove/adapters"
+import "grove/internal/engine/adapters"
 
 // AdapterFile is a LoRA adapter to open with a model: a GGUF file in llama.cpp's layout, or a folder of PEFT.
 type AdapterFile = adapters.File

@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
-	"grove/model/synthetic"
-	"grove/text/token"
-	"grove/weights/gguf"
+	"grove/internal/model/synthetic"
+	"grove/internal/text/token"
+	"grove/internal/weights/gguf"
 )
 
 // roomy opens a model of random weights with a context of 400 tokens.

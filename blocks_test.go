@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
-	"grove/model/synthetic"
-	"grove/text/token"
-	"grove/weights/gguf"
+	"grove/internal/model/synthetic"
+	"grove/internal/text/token"
+	"grove/internal/weights/gguf"
 )
 
 // blockAnswer is an answer with the probability of each token.

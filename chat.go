@@ -11,12 +11,12 @@ import (
 	"strconv"
 	"syscall"
 
-	"grove/engine"
-	"grove/internal/atomicfile"
-	"grove/text/answer"
-	"grove/text/chat"
-	"grove/text/prompt"
-	"grove/text/token"
+	"grove/internal/engine"
+	"grove/internal/fileio"
+	"grove/internal/text/answer"
+	"grove/internal/text/chat"
+	"grove/internal/text/prompt"
+	"grove/internal/text/token"
 )
 
 // Message is one message of a conversation; its Role is one of [chat.Roles].
@@ -190,7 +190,7 @@ func (g *Generation) checkSession() error {
 	if g.req.Session == "" {
 		return nil
 	}
-	if err := atomicfile.Check(g.req.Session, g.model.Files()...); err != nil && !errors.Is(err, syscall.ENOSPC) { // whether it fits shows at the end
+	if err := fileio.Check(g.req.Session, g.model.Files()...); err != nil && !errors.Is(err, syscall.ENOSPC) { // whether it fits shows at the end
 		return fmt.Errorf("grove: Request.Session: %w: %w", ErrSession, err)
 	}
 	return nil

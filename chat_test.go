@@ -13,10 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
-	"grove/engine"
-	"grove/gopher"
-	"grove/text/chat"
-	"grove/weights/gguf"
+	"grove/internal/engine"
+	"grove/internal/gopher"
+	"grove/internal/text/chat"
+	"grove/internal/weights/gguf"
 )
 
 // goTemplate makes questions comments and answers functions.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"grove"
-	"grove/gopher"
+	"grove/internal/gopher"
 )
 
 // onDisk writes the smallest embedded model to a file, whose bytes are mapped and so gone behind Close.

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"sync"
 
-	"grove/sample"
-	"grove/sample/constrain"
-	"grove/sample/constrain/earley"
-	"grove/text/tokenizer"
+	"grove/constrain"
+	"grove/constrain/earley"
+	"grove/internal/sample"
+	"grove/internal/text/tokenizer"
 )
 
 // Constraint says which texts are legal answers; see [Request.Constraint]. The same one may serve any number of requests.

@@ -13,12 +13,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
-	"grove/gopher"
-	"grove/sample/constrain/grammar"
-	"grove/sample/constrain/regex"
-	"grove/text/token"
-	"grove/text/tokenizer"
-	"grove/weights/gguf"
+	"grove/constrain/grammar"
+	"grove/constrain/regex"
+	"grove/internal/gopher"
+	"grove/internal/text/token"
+	"grove/internal/text/tokenizer"
+	"grove/internal/weights/gguf"
 )
 
 // openGopher opens the model inside the package, which runs every draft.

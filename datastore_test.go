@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"grove"
-	"grove/gopher"
+	"grove/internal/gopher"
+	"grove/internal/text/tokenizer"
 	"grove/method/datastore"
-	"grove/text/tokenizer"
 )
 
 // TestDatastore: a model drafts from the datastore of its tokenizer, gives the text of plain decoding, and refuses another's.

@@ -11,9 +11,9 @@ import (
 
 	"grove/diffuse"
 	"grove/diffuse/fill"
-	"grove/engine"
-	"grove/sample"
-	"grove/text/token"
+	"grove/internal/engine"
+	"grove/internal/sample"
+	"grove/internal/text/token"
 )
 
 // Diffusion says how a diffusion model fills the canvas of an answer.

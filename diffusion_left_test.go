@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"grove"
-	"grove/model/synthetic"
-	"grove/text/token"
-	"grove/text/tokenizer"
+	"grove/internal/model/synthetic"
+	"grove/internal/text/token"
+	"grove/internal/text/tokenizer"
 )
 
 // constraints are of each kind.

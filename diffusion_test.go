@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
-	"grove/model/synthetic"
-	"grove/weights/gguf"
+	"grove/internal/model/synthetic"
+	"grove/internal/weights/gguf"
 )
 
 // filled is an answer of a model of masked diffusion.

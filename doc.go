@@ -87,12 +87,12 @@
 //
 // Six places to read first:
 //
-//	verify/reference     a round of drafts, and every rule, over tables of probabilities
-//	forest/step.go       what a row is, and what may be asked of it
-//	model/arch/llama.go  an architecture
-//	engine/step          how a step is made of many jobs
+//	internal/verify/reference     a round of drafts, and every rule, over tables of probabilities
+//	internal/forest/step.go       what a row is, and what may be asked of it
+//	internal/model/arch/llama.go  an architecture
+//	internal/engine/step          how a step is made of many jobs
 //	method/method.go     what a drafting method implements
-//	verify/verify.go     what an acceptance rule sees and decides
+//	internal/verify/verify.go     what an acceptance rule sees and decides
 //
 // The folders, from the top down; a package imports packages of lower lines only, and internal/lint/rooms_test.go has
 // the exact order:
@@ -103,7 +103,7 @@
 //	resident     models in memory, and what drafts beside them
 //	search       programs that compute several answers and choose one
 //	suite        the tests that every method and every model passes
-//	engine       sequences, queue, scheduler, jobs; engine/plan: the cost of steps, and the planner of drafts
+//	engine       sequences, queue, scheduler, jobs; internal/engine/plan: the cost of steps, and the planner of drafts
 //	method       drafting methods, in folders by what they draft from; method/grow: logits to trees of drafts
 //	verify       acceptance rules
 //	model        architectures, and the blocks that they share

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
-	"grove/text/token"
-	"grove/weights/gguf"
+	"grove/internal/text/token"
+	"grove/internal/weights/gguf"
 )
 
 // changed writes a copy of a model with other values of some keys.

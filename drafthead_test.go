@@ -10,7 +10,7 @@ import (
 )
 
 // acceptHead is gopher-draft's.
-const acceptHead = "gopher/testdata/heads/accept.safetensors"
+const acceptHead = "internal/gopher/testdata/heads/accept.safetensors"
 
 // TestDraftHead: the text is that of plain decoding, and the chains are longer where fewer of them may be rejected.
 func TestDraftHead(t *testing.T) {

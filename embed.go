@@ -3,8 +3,8 @@ package grove
 import (
 	"context"
 
-	"grove/resident"
-	"grove/text/token"
+	"grove/internal/resident"
+	"grove/internal/text/token"
 )
 
 // EmbedOptions says how the states of a text's tokens become its embedding. The zero value is the usual case.

@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"grove"
-	"grove/engine"
+	"grove/internal/engine"
+	"grove/internal/model/synthetic"
 	"grove/internal/oracle"
-	"grove/model/synthetic"
-	"grove/weights/gguf"
+	"grove/internal/weights/gguf"
 )
 
 // randomModel opens a model of random weights whose tokenizer spells bytes, changed first.

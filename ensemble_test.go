@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"grove"
-	"grove/bytewise"
-	"grove/gopher"
+	"grove/internal/gopher"
+	"grove/search/bytewise"
 )
 
 // otherGolden is a small model of another vocabulary than goldenModel's.
-const otherGolden = "suite/modeltest/testdata/qwen2.gguf"
+const otherGolden = "internal/suite/modeltest/testdata/qwen2.gguf"
 
 // meanOf is the mean of what several models expect behind a text, each by a view of its own.
 type meanOf struct {

@@ -3,11 +3,11 @@ package grove
 import (
 	"errors"
 
-	"grove/compute"
-	"grove/engine"
-	"grove/kv"
-	"grove/sample"
-	"grove/sample/constrain"
+	"grove/constrain"
+	"grove/internal/compute"
+	"grove/internal/engine"
+	"grove/internal/kv"
+	"grove/internal/sample"
 )
 
 // The kinds of errors, for [errors.Is]. The messages of the errors that wrap them have the numbers. [OptionError] and

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"grove"
-	"grove/gopher"
-	"grove/text/token"
+	"grove/internal/gopher"
+	"grove/internal/text/token"
 )
 
 // words is a stage that lets a text consist of words of a list alone. Its state is a node of a tree of tokens, 0 between words.

@@ -7,11 +7,11 @@ import (
 	"log"
 
 	"grove"
-	"grove/gopher"
+	"grove/internal/gopher"
 )
 
 func ExampleOpen() {
-	m, err := grove.Open("suite/modeltest/testdata/llama-gqa.gguf", grove.Options{Context: 256, CacheType: "f32"})
+	m, err := grove.Open("internal/suite/modeltest/testdata/llama-gqa.gguf", grove.Options{Context: 256, CacheType: "f32"})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"grove"
-	"grove/model/synthetic"
-	"grove/weights/gguf"
-	"grove/weights/tensor"
+	"grove/internal/model/synthetic"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/tensor"
 )
 
 // withExits opens a synthetic model of three layers that has further tensors.

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"grove"
-	"grove/model/synthetic"
-	"grove/weights/gguf"
-	"grove/weights/tensor"
+	"grove/internal/model/synthetic"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/tensor"
 )
 
 // filtered is the file of a random LLaDA with a filter of blocks of 8: its logits are 20 times the probability, and a bias.

@@ -10,18 +10,16 @@ import (
 	"slices"
 	"time"
 
-	"grove/adapters"
 	"grove/diffuse/fill"
-	"grove/engine"
-	"grove/engine/thoughts"
+	"grove/internal/engine"
+	"grove/internal/engine/adapters"
+	"grove/internal/sample"
+	"grove/internal/text/answer"
+	"grove/internal/text/token"
+	"grove/internal/text/tokenizer"
 	"grove/method"
 	"grove/method/layers"
-	"grove/sample"
 	"grove/search"
-	"grove/text/answer"
-	"grove/text/infill"
-	"grove/text/stream"
-	"grove/text/token"
 )
 
 // Request asks for a text.
@@ -102,8 +100,8 @@ type Request struct {
 	// Diffusion says how a model of masked diffusion fills its canvas; nil: as the zero value says. For other models it is an [*OptionError].
 	Diffusion *Diffusion
 
-	set  *adapters.Set // that Adapters stands for
-	form *infill.Form  // of a prompt with a suffix
+	set  *adapters.Set         // that Adapters stands for
+	form *tokenizer.InfillForm // of a prompt with a suffix
 }
 
 // Token is one token of an answer. Text is the text that is certain with it: empty while the bytes of a character are
@@ -168,10 +166,10 @@ type Generation struct {
 	ended      bool // by [Generation.Stop]
 	start      time.Time
 
-	reading  answer.Options      // of [Generation.Parts]
-	thinking sample.Thinking     // the model's markers, and the budget
-	thoughts *sample.Thoughts    // nil: the model has no markers
-	extends  *thoughts.Extension // nil: thoughts end where the model ends them
+	reading  answer.Options            // of [Generation.Parts]
+	thinking sample.Thinking           // the model's markers, and the budget
+	thoughts *sample.Thoughts          // nil: the model has no markers
+	extends  *engine.ThoughtsExtension // nil: thoughts end where the model ends them
 
 	program search.Program   // nil: one answer is computed
 	watch   *search.Watch    // is told how far it is; nil: nobody is
@@ -189,7 +187,7 @@ type Generation struct {
 }
 
 // Generate prepares an answer; [Generation.Tokens] computes it. Errors: an [*OptionError] or another error of a setting
-// that is out of range; a [*PromptError] for a prompt that exceeds the context; [infill.ErrNone] for a suffix that the
+// that is out of range; a [*PromptError] for a prompt that exceeds the context; [tokenizer.ErrNoInfill] for a suffix that the
 // vocabulary has no tokens for. The generation ends within a layer's time after ctx.
 func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 	if err := m.generates(); err != nil {
@@ -458,8 +456,8 @@ func (g *Generation) emit(next func(context.Context) (engine.SampledToken, error
 }
 
 // newText returns the stream of the answer's text.
-func (g *Generation) newText() (*stream.Stream, error) {
-	s, err := stream.New(g.model.tokenizer, g.prompt[len(g.prompt)-1], g.req.Stop)
+func (g *Generation) newText() (*tokenizer.Pieces, error) {
+	s, err := tokenizer.NewStream(g.model.tokenizer, g.prompt[len(g.prompt)-1], g.req.Stop)
 	if err == nil {
 		s.Skip = len(g.head)
 	}

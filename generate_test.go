@@ -14,11 +14,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
-	"grove/engine"
-	"grove/text/infill"
-	"grove/text/token"
-	"grove/weights/gguf"
-	"grove/weights/tensor"
+	"grove/internal/engine"
+	"grove/internal/text/token"
+	"grove/internal/text/tokenizer"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/tensor"
 )
 
 // answer is a text with everything that must not depend on how it was computed.
@@ -247,7 +247,7 @@ func TestSuffix(t *testing.T) {
 			t.Error("files without a suffix are taken")
 		}
 		option := new(grove.OptionError)
-		if _, err := plain.Generate(t.Context(), r); !errors.Is(err, infill.ErrNone) || !errors.As(err, &option) {
+		if _, err := plain.Generate(t.Context(), r); !errors.Is(err, tokenizer.ErrNoInfill) || !errors.As(err, &option) {
 			t.Errorf("without tokens for it: %v", err)
 		}
 	}

@@ -6,25 +6,24 @@ import (
 	"fmt"
 	"log/slog"
 
-	"grove/engine"
-	"grove/engine/memory"
-	"grove/forest"
+	"grove/internal/engine"
+	"grove/internal/engine/speculate"
+	"grove/internal/forest"
 	"grove/internal/mmap"
+	"grove/internal/model"
+	_ "grove/internal/model/all" // links the architectures
 	"grove/internal/par"
+	"grove/internal/resident"
+	"grove/internal/sample"
+	"grove/internal/text/chat"
+	"grove/internal/text/prompt"
+	"grove/internal/text/token"
+	"grove/internal/text/tokenizer"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/tensor"
 	"grove/method"
-	_ "grove/method/all" // links the methods
-	"grove/model"
-	_ "grove/model/all" // links the architectures
-	"grove/resident"
-	"grove/sample"
-	"grove/sample/advice"
-	_ "grove/search/all" // links the searches
-	"grove/text/chat"
-	"grove/text/prompt"
-	"grove/text/token"
-	"grove/text/tokenizer"
-	"grove/weights/gguf"
-	"grove/weights/tensor"
+	_ "grove/method/all"      // links the methods
+	_ "grove/search/programs" // links the searches
 )
 
 // Options says how a model is opened. The zero value is the usual case.
@@ -52,7 +51,7 @@ type Options struct {
 	DraftThreads int
 
 	// DraftHead is a safetensors file with a head of the draft model that says how likely its drafts are to be accepted, for the method
-	// draft-specdec; see [acceptance.Read]; "": none.
+	// draft-specdec; see [method.ReadAcceptance]; "": none.
 	DraftHead string
 
 	// Heads is a file of heads or of a draft module for the model (grove convert --heads); "": the one that lies beside the model's file, MODEL.heads.gguf
@@ -189,7 +188,7 @@ func (m *Model) read(o Options) error {
 		}
 	}
 	var err error
-	m.advice = advice.Read(m.resident.File)
+	m.advice = sample.ReadAdvice(m.resident.File)
 	m.prompts, err = prompt.New(m.templates, m.tokenizer, o.Reasoning)
 	return err
 }
@@ -273,10 +272,10 @@ type Info struct {
 }
 
 // DraftSize is how large drafting may be.
-type DraftSize = memory.Size
+type DraftSize = speculate.MemorySize
 
 // DraftBytes are the bytes of drafting, by what they hold.
-type DraftBytes = memory.Bytes
+type DraftBytes = speculate.MemoryBytes
 
 // Info returns what the model is and what it takes.
 func (m *Model) Info() Info {

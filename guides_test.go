@@ -14,13 +14,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
-	"grove/gopher"
+	"grove/internal/gopher"
+	"grove/internal/kv"
 	"grove/internal/par"
-	"grove/kv"
-	"grove/text/token"
-	"grove/weights/gguf"
-	"grove/weights/lora"
-	"grove/weights/quantize"
+	"grove/internal/text/token"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/lora"
+	"grove/internal/weights/quantize"
 )
 
 // steering are the searches that draw by several models, by the options with which they do, and those with which they change nothing; "": there are none.
@@ -281,7 +281,7 @@ func tuned(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := lora.Open("gopher/testdata/adapter/prose.gguf", base)
+	a, err := lora.Open("internal/gopher/testdata/adapter/prose.gguf", base)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +311,7 @@ func tuned(t *testing.T) string {
 // model writes alone.
 func TestProxyTunes(t *testing.T) {
 	path := tuned(t)
-	m := open(t, "gopher/testdata/gopher-deep/gopher-deep.q8_0.gguf", grove.Options{Guides: []string{path, gopher.Name}, Forget: true, Parallel: 2})
+	m := open(t, "internal/gopher/testdata/gopher-deep/gopher-deep.q8_0.gguf", grove.Options{Guides: []string{path, gopher.Name}, Forget: true, Parallel: 2})
 	one, other := open(t, path, grove.Options{Parallel: 1}), open(t, gopher.Name, grove.Options{Parallel: 1})
 	gain := func(search string) (sum float64) {
 		n := 0

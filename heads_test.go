@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
-	"grove/model/synthetic"
-	"grove/weights/gguf"
+	"grove/internal/model/synthetic"
+	"grove/internal/weights/gguf"
 )
 
 // randomHeads writes heads of random weights for gopher-target, which are always wrong, and returns the file's path.

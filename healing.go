@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"grove/bytewise"
-	"grove/bytewise/tree"
-	"grove/sample"
+	"grove/internal/sample"
+	"grove/search/bytewise"
 )
 
 // healed is the end of a prompt that is drawn anew.
@@ -54,7 +53,7 @@ func (g *Generation) weigh(ctx context.Context, s *Sequence) error {
 	if g.healing == nil {
 		return nil
 	}
-	rows := tree.New(s)
+	rows := bytewise.NewTree(s)
 	if err := g.healing.Weigh(ctx, rows); err != nil {
 		return err
 	}
@@ -62,7 +61,7 @@ func (g *Generation) weigh(ctx context.Context, s *Sequence) error {
 }
 
 // ByteView is the text behind a [Sequence] as bytes: the probabilities of the next byte, whatever the tokens that write it.
-type ByteView = tree.View
+type ByteView = bytewise.TreeView
 
 // Bytes returns the view of bytes behind a sequence's text. Errors: an [*OptionError] of [bytewise.ErrNone].
 func (m *Model) Bytes(s *Sequence) (*ByteView, error) {
@@ -70,5 +69,5 @@ func (m *Model) Bytes(s *Sequence) (*ByteView, error) {
 	if err != nil {
 		return nil, &OptionError{Err: fmt.Errorf("grove: %w", err)}
 	}
-	return tree.Open(words, s), nil
+	return bytewise.OpenTree(words, s), nil
 }

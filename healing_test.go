@@ -11,14 +11,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
-	"grove/bytewise"
-	"grove/bytewise/tree"
-	"grove/gopher"
-	"grove/sample"
-	"grove/sample/constrain"
-	"grove/text/token"
-	"grove/text/tokenizer"
-	"grove/weights/gguf"
+	"grove/constrain"
+	"grove/internal/gopher"
+	"grove/internal/sample"
+	"grove/internal/text/token"
+	"grove/internal/text/tokenizer"
+	"grove/internal/weights/gguf"
+	"grove/search/bytewise"
 )
 
 // code is a text whose beginnings are prompts.
@@ -114,7 +113,7 @@ func TestHealExactGap(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	v := words.New(tree.New(s), nil)
+	v := words.New(bytewise.NewTree(s), nil)
 	for _, b := range []byte(r.Prompt[len(left):]) {
 		if err := v.Push(b); err != nil {
 			t.Fatal(err)
@@ -228,7 +227,7 @@ func TestHealExactMean(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		v := words.New(tree.New(s), nil)
+		v := words.New(bytewise.NewTree(s), nil)
 		for _, b := range []byte(rest) {
 			if err := v.Push(b); err != nil {
 				t.Fatal(err)

@@ -10,10 +10,10 @@ import (
 	"pgregory.net/rapid"
 
 	"grove"
-	"grove/model"
-	"grove/model/synthetic"
-	"grove/weights/gguf"
-	"grove/weights/tensor"
+	"grove/internal/model"
+	"grove/internal/model/synthetic"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/tensor"
 )
 
 // TestHostileSettings gives keys of models values that no sane file has: each is refused with a message of one line, or

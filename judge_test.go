@@ -81,7 +81,7 @@ func TestJudgeErrors(t *testing.T) {
 
 // TestGopherJudge: the head that was trained for gopher-target lets more drafts pass than the rule of plain decoding does, and not all.
 func TestGopherJudge(t *testing.T) {
-	m := open(t, "gopher-target", grove.Options{Draft: "gopher-draft", Eager: true, Forget: true, Parallel: 1, Judge: "gopher/testdata/heads/judge.safetensors"})
+	m := open(t, "gopher-target", grove.Options{Draft: "gopher-draft", Eager: true, Forget: true, Parallel: 1, Judge: "internal/gopher/testdata/heads/judge.safetensors"})
 	r := request(0)
 	r.Method, r.MaxTokens, r.Sampling = "draft-chain", 100, grove.Sampling{}
 	shares := []float64{}

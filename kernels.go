@@ -2,7 +2,7 @@ package grove
 
 import (
 	"grove/internal/kernel"
-	"grove/resident"
+	"grove/internal/resident"
 )
 
 // checked are the checks of this process.

@@ -10,7 +10,7 @@ import (
 
 	"grove/internal/kernel"
 	"grove/internal/kernel/matmul"
-	"grove/weights/tensor"
+	"grove/internal/weights/tensor"
 )
 
 // fresh lets a test choose kernels as a new process does, and restores afterwards what is in use.

@@ -5,14 +5,14 @@ import (
 	"errors"
 	"fmt"
 
-	"grove/diffuse/latent"
+	"grove/diffuse/fill"
 )
 
-// LatentText is a text behind which blocks of latent thoughts are denoised, and that is decoded token by token: [latent.Text]. It is for one goroutine.
-type LatentText = latent.Text
+// LatentText is a text behind which blocks of latent thoughts are denoised, and that is decoded token by token: [fill.LatentText]. It is for one goroutine.
+type LatentText = fill.LatentText
 
 // LatentBlock is a block of latents, and how it is denoised.
-type LatentBlock = latent.Block
+type LatentBlock = fill.LatentBlock
 
 // NewLatentText opens a text behind a request's prompt, which [LatentText.Think] goes on with blocks of latents (LaDiR, 2025) and [LatentText.Next] with tokens. Sampling, Seed, SampleIndex,
 // Penalties, Constraint, Adapters, Priority and CacheSalt are the request's; what it says of the end of an answer is the caller's. Without blocks the tokens are those of [Model.Generate]. The caller
@@ -35,7 +35,7 @@ func (m *Model) NewLatentText(ctx context.Context, r Request) (*LatentText, erro
 	if err != nil {
 		return nil, err
 	}
-	t, err := latent.Open(m.engine, g.draws().Settings, g.req.terms())
+	t, err := fill.OpenLatent(m.engine, g.draws().Settings, g.req.terms())
 	if err != nil {
 		return nil, m.busy(err)
 	}

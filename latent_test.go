@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"grove"
-	"grove/gopher"
-	"grove/model/synthetic"
-	"grove/text/token"
+	"grove/internal/gopher"
+	"grove/internal/model/synthetic"
+	"grove/internal/text/token"
 )
 
 // TestLatentText: without blocks a text with latents has the tokens of an answer, constrained too. A block of noise, denoised by the caller, changes what follows, by its seed. What such

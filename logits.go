@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"grove/sample"
-	"grove/text/token"
+	"grove/internal/sample"
+	"grove/internal/text/token"
 )
 
 // Logits computes exactly the tokens ids and calls write with the logits behind each, in order: one

@@ -7,11 +7,11 @@ import (
 	"testing"
 
 	"grove"
-	"grove/engine"
-	"grove/text/token"
+	"grove/internal/engine"
+	"grove/internal/text/token"
 )
 
-const goldenModel = "suite/modeltest/testdata/llama-gqa.gguf"
+const goldenModel = "internal/suite/modeltest/testdata/llama-gqa.gguf"
 
 func open(t *testing.T, path string, o grove.Options) *grove.Model {
 	t.Helper()

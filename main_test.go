@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"grove/internal/cachefile"
+	"grove/internal/fileio"
 )
 
 // long says that searches are compared with more draws, and drafts with more vocabularies and lengths.
@@ -19,4 +19,4 @@ func crowds(seed uint64) int {
 }
 
 // TestMain keeps the tests out of the user's cache directory.
-func TestMain(m *testing.M) { os.Exit(cachefile.RunApart(m)) }
+func TestMain(m *testing.M) { os.Exit(fileio.RunApart(m)) }

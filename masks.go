@@ -3,8 +3,8 @@ package grove
 import (
 	"fmt"
 
-	"grove/sample/constrain"
-	"grove/text/tokenizer"
+	"grove/constrain"
+	"grove/internal/text/tokenizer"
 )
 
 // MaskMeter measures constraints with one vocabulary, without a model; see [constrain.Meter].

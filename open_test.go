@@ -11,14 +11,14 @@ import (
 
 	"grove"
 	"grove/internal/hftest"
-	"grove/weights/gguf"
-	"grove/weights/tensor"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/tensor"
 )
 
 // TestOpenErrors opens damaged files and folders, as a model and as a draft model: each error names the file, and where
 // there is something to do, what.
 func TestOpenErrors(t *testing.T) {
-	const golden = "suite/modeltest/testdata/llama-tied.gguf"
+	const golden = "internal/suite/modeltest/testdata/llama-tied.gguf"
 	file := func(change func([]gguf.KV, []tensor.View) ([]gguf.KV, []tensor.View)) func(path string) error {
 		return func(path string) error {
 			f, err := gguf.Open(golden)
@@ -117,8 +117,8 @@ func TestOpenErrors(t *testing.T) {
 		})
 	}
 	t.Run("a cache that the draft model cannot have", func(t *testing.T) {
-		const draft = "suite/modeltest/testdata/gpt2.gguf"
-		_, err := grove.Open("suite/modeltest/testdata/gemma3.gguf", grove.Options{Draft: draft, CacheType: "q8_0"})
+		const draft = "internal/suite/modeltest/testdata/gpt2.gguf"
+		_, err := grove.Open("internal/suite/modeltest/testdata/gemma3.gguf", grove.Options{Draft: draft, CacheType: "q8_0"})
 		option := new(grove.OptionError)
 		if !errors.As(err, &option) || !strings.HasPrefix(err.Error(), "kv: "+draft+": cache type Q8_0 needs heads of a multiple of 32 values") {
 			t.Errorf("got %v", err)

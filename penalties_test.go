@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
-	"grove/sample"
-	"grove/text/token"
+	"grove/internal/sample"
+	"grove/internal/text/token"
 )
 
 // TestPenaltiesWithDrafts expects penalties, biases and the rest to give the same tokens, log-probabilities and

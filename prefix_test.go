@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"grove"
-	"grove/model/synthetic"
+	"grove/internal/model/synthetic"
 )
 
 // TestPrefixRequest expects a prompt whose tokens see each other to have an answer of its own, the same each time, and the requests that it does

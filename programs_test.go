@@ -9,12 +9,11 @@ import (
 	"testing"
 
 	"grove"
-	"grove/gopher"
-	"grove/sample/constrain/hmm"
-	"grove/sample/constrain/monitor/gosource"
-	"grove/sample/constrain/paths"
-	"grove/sample/constrain/reject"
-	"grove/text/token"
+	"grove/constrain"
+	"grove/constrain/gosource"
+	"grove/constrain/hmm"
+	"grove/internal/gopher"
+	"grove/internal/text/token"
 )
 
 func openNano(t *testing.T) *grove.Model {
@@ -156,7 +155,7 @@ func TestWeighedRefused(t *testing.T) {
 			option := new(grove.OptionError)
 			return errors.As(err, &option) && strings.Contains(err.Error(), "nothing weighs the answers")
 		}},
-		{"nothing is legal", &grove.Constraint{Check: func([]byte) bool { return false }, Weights: true}, func(err error) bool { return errors.Is(err, reject.ErrNothingLegal) }},
+		{"nothing is legal", &grove.Constraint{Check: func([]byte) bool { return false }, Weights: true}, func(err error) bool { return errors.Is(err, constrain.ErrNothingLegal) }},
 	}
 	for _, tt := range tests {
 		g, err := m.Generate(t.Context(), weighed(tt.constraint))
@@ -173,11 +172,11 @@ func TestWeighedRefused(t *testing.T) {
 // path token by token.
 func TestGroups(t *testing.T) {
 	m := openNano(t)
-	triples := []paths.Triple{
+	triples := []constrain.PathTriple{
 		{Head: "Reader", Relation: "reads", Tail: "File"}, {Head: "Reader", Relation: "reads", Tail: "Buffer"}, {Head: "File", Relation: "has", Tail: "Name"},
 		{Head: "Buffer", Relation: "holds", Tail: "bytes"}, {Head: "Reader", Relation: "returns", Tail: "error"},
 	}
-	g, err := paths.NewGraph(triples, []string{"Reader"}, 2, "\n")
+	g, err := constrain.PathNewGraph(triples, []string{"Reader"}, 2, "\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,11 +185,11 @@ func TestGroups(t *testing.T) {
 		if a.Head != "Reader" {
 			continue
 		}
-		one := a.Head + paths.Arrow + a.Relation + paths.Arrow + a.Tail
+		one := a.Head + constrain.PathArrow + a.Relation + constrain.PathArrow + a.Tail
 		exist[one+"\n"] = true
 		for _, b := range triples {
 			if b.Head == a.Tail {
-				exist[one+paths.Arrow+b.Relation+paths.Arrow+b.Tail+"\n"] = true
+				exist[one+constrain.PathArrow+b.Relation+constrain.PathArrow+b.Tail+"\n"] = true
 			}
 		}
 	}

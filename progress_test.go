@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"grove"
-	"grove/gopher"
+	"grove/internal/gopher"
 )
 
 // TestProgress tells how far loading and reading a prompt are, up to the end, and changes nothing.

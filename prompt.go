@@ -3,9 +3,9 @@ package grove
 import (
 	"errors"
 
-	"grove/text/answer"
-	"grove/text/chat"
-	"grove/text/prompt"
+	"grove/internal/text/answer"
+	"grove/internal/text/chat"
+	"grove/internal/text/prompt"
 )
 
 // Reasoning says whether a model thinks before it answers.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"grove"
-	parts "grove/text/answer"
-	"grove/text/chat"
+	parts "grove/internal/text/answer"
+	"grove/internal/text/chat"
 )
 
 // weatherTool is a tool that the assistant may call.

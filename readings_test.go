@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"grove"
-	"grove/model/synthetic"
-	"grove/weights/gguf"
-	"grove/weights/tensor"
+	"grove/internal/model/synthetic"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/tensor"
 )
 
 // renamed opens the file of an architecture as one of another, with so many of its layers.

@@ -1,10 +1,10 @@
 package grove
 
-import "grove/sample/advice"
+import "grove/internal/sample"
 
 // Advice has the settings that a model's file recommends for the draw of tokens. A field that is nil is not recommended, or the file's
 // value cannot be honoured. The zero value recommends nothing.
-type Advice = advice.Advice
+type Advice = sample.Advice
 
 // Advice returns what the model's file recommends for the draw of tokens, as [Info] has it.
 func (m *Model) Advice() Advice { return m.advice }

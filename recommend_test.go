@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
-	"grove/gopher"
-	"grove/weights/gguf"
+	"grove/internal/gopher"
+	"grove/internal/weights/gguf"
 )
 
 // advised opens the smallest embedded model with other recommendations: keys of general.sampling and their values.

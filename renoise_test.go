@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
-	"grove/model/synthetic"
-	"grove/weights/gguf"
+	"grove/internal/model/synthetic"
+	"grove/internal/weights/gguf"
 )
 
 // renoises is a model of random weights whose canvases begin as random tokens, with keys of its file replaced.

@@ -5,7 +5,7 @@ import (
 	"context"
 	"slices"
 
-	"grove/text/token"
+	"grove/internal/text/token"
 )
 
 // Ranked is a document with its score.

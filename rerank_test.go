@@ -11,10 +11,10 @@ import (
 	"testing"
 
 	"grove"
+	"grove/internal/model/synthetic"
 	"grove/internal/oracle"
-	"grove/model/synthetic"
-	"grove/weights/gguf"
-	"grove/weights/tensor"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/tensor"
 )
 
 // floats returns the values of a tensor in float64.

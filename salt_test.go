@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
-	"grove/engine/learned"
-	"grove/gopher"
+	"grove/internal/engine/speculate"
+	"grove/internal/gopher"
 )
 
 // TestSaltsDraftApart: what texts of one salt, of none, and private ones teach drafting shows in no counter of another salt's text, and
@@ -61,13 +61,13 @@ func TestManySalts(t *testing.T) {
 		return st
 	}
 	first := counters(0)
-	for i := range learned.MaxSalts {
+	for i := range speculate.MaxSalts {
 		counters(1 + i)
 	}
 	if got := counters(0); got != first {
 		t.Errorf("a salt that was forgotten: %+v, want %+v", got, first)
 	}
-	if got := counters(learned.MaxSalts); got == first {
+	if got := counters(speculate.MaxSalts); got == first {
 		t.Error("a salt is forgotten early")
 	}
 }

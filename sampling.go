@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"grove/sample"
-	"grove/text/token"
+	"grove/internal/sample"
+	"grove/internal/text/token"
 )
 
 // Penalties change logits before tokens are drawn: biases, penalties, DRY, a minimum length. The zero value changes

@@ -3,11 +3,10 @@ package grove
 import (
 	"context"
 
-	"grove/engine/scoring"
+	"grove/internal/engine"
+	"grove/internal/text/token"
+	"grove/internal/text/tokenizer"
 	"grove/score"
-	"grove/score/scorer"
-	"grove/text/token"
-	"grove/text/tokenizer"
 )
 
 // Continuation is a text that was scored behind a prompt.
@@ -27,10 +26,10 @@ type ScoreOptions struct {
 }
 
 // Scores are continuations that were scored behind a prompt.
-type Scores = scorer.Scores
+type Scores = score.Scores
 
 // Scoring is continuations that are to be scored, as tokens. It is for one goroutine.
-type Scoring = scorer.Scoring
+type Scoring = score.Scoring
 
 // Score returns the log-probability of each continuation behind a prompt, token by token. The prompt is computed once; the continuations are
 // branches of one tree, whose rows share steps. A continuation's scores have the bits of that continuation alone, and of the
@@ -59,14 +58,14 @@ func (m *Model) Scoring(ctx context.Context, prompt string, continuations []stri
 	if err := terms.Check(); err != nil {
 		return nil, &OptionError{Err: err}
 	}
-	k := scorer.Scorer{Engine: m.engine, Tokenizer: m.tokenizer, Encode: func(ctx context.Context, text string) (ids []token.ID, err error) {
+	k := score.Scorer{Engine: m.engine, Tokenizer: m.tokenizer, Encode: func(ctx context.Context, text string) (ids []token.ID, err error) {
 		err = m.parts(ctx, text, tokenizer.Options{}, func(part []token.ID) error {
 			ids = append(ids, part...)
 			return m.CheckPrompt(len(ids))
 		})
 		return ids, err
 	}}
-	return k.Prepare(ctx, prompt, continuations, o.Unconditional, scoring.Request{Terms: terms, Progress: o.Progress})
+	return k.Prepare(ctx, prompt, continuations, o.Unconditional, engine.ScoreRequest{Terms: terms, Progress: o.Progress})
 }
 
 // CheckScores returns an [*OptionError] where the model has no log-probabilities of what follows a text, and [ErrClosed] where it is closed.

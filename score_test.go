@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"grove"
-	"grove/engine"
-	"grove/gopher"
+	"grove/internal/engine"
+	"grove/internal/gopher"
 	"grove/score"
 )
 

@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	"grove/engine"
+	"grove/constrain"
+	"grove/internal/engine"
+	"grove/internal/text/token"
 	"grove/method"
-	"grove/sample/constrain"
 	"grove/search"
-	"grove/text/token"
 )
 
 // Attempt is an answer that a search tried.

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
-	"grove/text/token"
+	"grove/internal/text/token"
 )
 
 // searched is a request whose samples end soon.

@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"grove"
-	"grove/gopher"
-	tokens "grove/text/token"
+	"grove/internal/gopher"
+	tokens "grove/internal/text/token"
 )
 
 // headers returns the beginnings of functions of the Go distribution: comment and header.

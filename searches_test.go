@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
-	"grove/gopher"
-	"grove/text/token"
+	"grove/internal/gopher"
+	"grove/internal/text/token"
 )
 
 // A branch is a search, and what it needs.

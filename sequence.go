@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"grove/engine"
-	"grove/sample"
+	"grove/internal/engine"
+	"grove/internal/sample"
 	"grove/search"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"grove"
-	"grove/text/token"
+	"grove/internal/text/token"
 )
 
 // answerIDs returns the tokens of an answer.

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"grove"
-	"grove/gopher"
-	"grove/weights/gguf"
+	"grove/internal/gopher"
+	"grove/internal/weights/gguf"
 )
 
 // TestSessionOfAnotherModel saves a session and continues it with models that differ from the first in the last byte of

@@ -12,7 +12,7 @@ import (
 
 	"grove"
 	"grove/internal/mmap"
-	"grove/weights/gguf"
+	"grove/internal/weights/gguf"
 )
 
 // copyOf copies the golden model to a file of its own.

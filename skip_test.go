@@ -91,9 +91,9 @@ func TestSkipLayersWrong(t *testing.T) {
 
 // TestSubstitutedLayers: an answer of whose tokens adapters stand for layers, by a period, is labelled, the same alone and beside others, with a session too, and that of plain decoding where the period is 1.
 func TestSubstitutedLayers(t *testing.T) {
-	const adapters = "gopher/testdata/substitutes/gopher-deep-lora-drop"
+	const adapters = "internal/gopher/testdata/substitutes/gopher-deep-lora-drop"
 	o := grove.Options{Parallel: 1, Forget: true, SkipAdapters: adapters}
-	m := open(t, "gopher/testdata/gopher-deep/gopher-deep.q8_0.gguf", o)
+	m := open(t, "internal/gopher/testdata/gopher-deep/gopher-deep.q8_0.gguf", o)
 	r := request(2)
 	r.Method = grove.MethodOff
 	plain, _ := generate(t, m, r)

@@ -10,12 +10,12 @@ import (
 	"testing"
 
 	"grove"
-	"grove/model/synthetic"
-	"grove/suite/modeltest"
-	"grove/text/chat"
-	"grove/text/token"
-	"grove/weights/gguf"
-	"grove/weights/tensor"
+	"grove/internal/model/synthetic"
+	"grove/internal/suite/modeltest"
+	"grove/internal/text/chat"
+	"grove/internal/text/token"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/tensor"
 )
 
 // openEditor opens the folder of an encoder-decoder that edits a text.

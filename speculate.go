@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"grove/engine"
+	"grove/internal/engine"
+	"grove/internal/text/token"
+	"grove/internal/verify"
 	"grove/method"
-	"grove/text/token"
-	"grove/verify"
 )
 
 // The names of [Request.Method] that stand for no method of their own.

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"grove/engine/reading"
-	"grove/text/token"
+	"grove/internal/engine/reading"
+	"grove/internal/text/token"
 )
 
 // StatesOptions says which states of a text's tokens are read.

@@ -9,11 +9,11 @@ import (
 	"testing"
 
 	"grove"
-	"grove/engine"
-	"grove/model/synthetic"
-	"grove/text/token"
-	"grove/weights/gguf"
-	"grove/weights/tensor"
+	"grove/internal/engine"
+	"grove/internal/model/synthetic"
+	"grove/internal/text/token"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/tensor"
 )
 
 // statesOf returns copies of the states of each token, side by side.

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 
-	"grove/engine/thoughts"
-	"grove/sample"
-	"grove/text/prompt"
-	"grove/text/token"
-	"grove/text/tokenizer"
+	"grove/internal/engine"
+	"grove/internal/sample"
+	"grove/internal/text/prompt"
+	"grove/internal/text/token"
+	"grove/internal/text/tokenizer"
 )
 
 // Thinks reports whether the model has markers of thinking, which a budget can bound.
@@ -30,7 +30,7 @@ func (m *Model) control(id token.ID) string {
 }
 
 // Thoughts says what stands at the end of thoughts.
-type Thoughts = thoughts.Options
+type Thoughts = engine.ThoughtsOptions
 
 // bound says how the answer's thoughts are counted, bounded and extended. It returns an [*OptionError] for what cannot be kept.
 func (g *Generation) bound() error {
@@ -51,12 +51,12 @@ func (g *Generation) bound() error {
 		t.Budget = *budget
 	}
 	if err == nil && o.Message != "" {
-		t.Message, err = thoughts.Encode(o.Message, g.model.plainly, t.End[0])
+		t.Message, err = engine.EncodeThoughts(o.Message, g.model.plainly, t.End[0])
 	}
 	g.thinking, g.thoughts = t, t.Count(g.prompt)
 	if err == nil && o.Least > 0 {
-		x := &thoughts.Extension{Least: o.Least, Most: o.Extensions, Budget: t.Budget, End: t.End[0], Ends: g.ends, Thoughts: g.thoughts}
-		x.Wait, err = thoughts.Encode(cmp.Or(o.Wait, thoughts.DefaultWait), g.model.plainly, x.End)
+		x := &engine.ThoughtsExtension{Least: o.Least, Most: o.Extensions, Budget: t.Budget, End: t.End[0], Ends: g.ends, Thoughts: g.thoughts}
+		x.Wait, err = engine.EncodeThoughts(cmp.Or(o.Wait, engine.ThoughtsDefaultWait), g.model.plainly, x.End)
 		g.extends = x
 	}
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
-	"grove/text/token"
-	"grove/weights/gguf"
+	"grove/internal/text/token"
+	"grove/internal/weights/gguf"
 )
 
 const think, thought token.ID = 300, 301

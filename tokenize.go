@@ -6,10 +6,9 @@ import (
 	"io"
 	"slices"
 
-	"grove/engine"
-	"grove/text/infill"
-	"grove/text/token"
-	"grove/text/tokenizer"
+	"grove/internal/engine"
+	"grove/internal/text/token"
+	"grove/internal/text/tokenizer"
 )
 
 // Tokenize returns the ids of a text. With special, the tokens that begin and end a text are added as
@@ -45,7 +44,7 @@ func (m *Model) parts(ctx context.Context, text string, o tokenizer.Options, par
 }
 
 // File is a file beside the one that is filled in.
-type File = infill.File
+type File = tokenizer.InfillFile
 
 // PromptError is an [engine.ErrContext] of a prompt that does not fit.
 type PromptError struct {
@@ -96,7 +95,7 @@ func (m *Model) fills(r *Request) (err error) {
 	if r.Suffix == nil || r.PromptIDs != nil {
 		return nil
 	}
-	if r.form, err = infill.Of(m.tokenizer, m.model.Info().Source != nil); err != nil {
+	if r.form, err = tokenizer.InfillOf(m.tokenizer, m.model.Info().Source != nil); err != nil {
 		return &OptionError{Err: fmt.Errorf("grove: a suffix is given: %w", err)}
 	}
 	if r.Prefix = r.Prefix || r.form.Whole; !r.IgnoreEnd {

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"grove"
-	"grove/gopher"
-	"grove/text/chat"
-	"grove/text/token"
+	"grove/internal/gopher"
+	"grove/internal/text/chat"
+	"grove/internal/text/token"
 )
 
 // TestLongPrompts: the tokens of a prompt are counted up to some times the context; a prediction counts as far as the context goes.

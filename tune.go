@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io"
 
-	"grove/engine"
-	"grove/engine/plan"
-	"grove/internal/cachefile"
-	"grove/resident"
+	"grove/internal/engine"
+	"grove/internal/engine/plan"
+	"grove/internal/fileio"
+	"grove/internal/resident"
 )
 
 // Cost is the seconds of a step on this machine by the step size; see [engine.Cost].
@@ -24,7 +24,7 @@ func (m *Model) Tune(ctx context.Context) (*Cost, string, error) {
 	}
 	path, err := m.engine.CostPath()
 	if err == nil {
-		err = cachefile.Check(path)
+		err = fileio.CheckCache(path)
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("grove: %w: %w", ErrCost, err)

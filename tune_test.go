@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"grove"
-	"grove/engine/plan"
+	"grove/internal/engine/plan"
 )
 
 const goodCost = `{"rows":[1,4],"layers":[1,2],"depth":{"x":[1],"y":[0]},"head":{"x":[1],"y":[0]},"expert":0,"correction":[1,1]}`

@@ -8,9 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
-	"grove/model/synthetic"
-	"grove/text/token"
-	"grove/weights/gguf"
+	"grove/internal/model/synthetic"
+	"grove/internal/text/token"
+	"grove/internal/weights/gguf"
 )
 
 // The tokens of UniXcoder's modes and gap in the test's vocabulary.

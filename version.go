@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"runtime/debug"
 
-	"grove/compute"
+	"grove/internal/compute"
 	"grove/internal/kernel"
 )
 

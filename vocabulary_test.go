@@ -12,12 +12,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
-	"grove/engine"
-	"grove/gopher"
+	"grove/internal/engine"
+	"grove/internal/gopher"
+	"grove/internal/model/synthetic"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/tensor"
 	"grove/method"
-	"grove/model/synthetic"
-	"grove/weights/gguf"
-	"grove/weights/tensor"
 )
 
 // reordered writes a copy of a model whose token i is the one that was order[i]; from the vocabulary's size on,

@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 
 	"grove"
-	"grove/engine"
+	"grove/internal/engine"
+	"grove/internal/model"
 	"grove/internal/par"
-	"grove/model"
-	"grove/weights/gguf"
-	"grove/weights/tensor"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/tensor"
 )
 
 // Model is a model opened for measuring.

@@ -8,7 +8,7 @@ import (
 	"grove/internal/kernel/measure"
 	"grove/internal/par"
 	"grove/internal/stat"
-	"grove/weights/tensor"
+	"grove/internal/weights/tensor"
 )
 
 // KernelResult is the time of the product of one weight type with a number of rows.

@@ -8,11 +8,10 @@ import (
 	"testing"
 
 	"grove"
-	"grove/bench/patterns"
-	"grove/gopher"
-	"grove/text/token"
-	"grove/text/tokenizer"
-	"grove/weights/tensor"
+	"grove/internal/gopher"
+	"grove/internal/text/token"
+	"grove/internal/text/tokenizer"
+	"grove/internal/weights/tensor"
 )
 
 // TestLayers holds what all layers predict to the model's own logits, and the ways to choose layers to what must hold of them.
@@ -21,7 +20,7 @@ func TestLayers(t *testing.T) {
 	const size, chunks = 24, 4
 	text, cutting := source(t), PerplexityOptions{Context: size, Chunks: chunks}
 	for _, own := range []bool{false, true} {
-		o := patterns.TextOptions{Options: patterns.Options{Least: 1, Patterns: 100}, Own: own}
+		o := PatternTextOptions{PatternOptions: PatternOptions{Least: 1, Patterns: 100}, Own: own}
 		r, err := m.Layers(t.Context(), text, cutting, o)
 		if err != nil {
 			t.Fatal(err)
@@ -83,18 +82,18 @@ func TestLayersWrong(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
 		cut        PerplexityOptions
-		o          patterns.Options
+		o          PatternOptions
 		want       string
 		option     bool
 	}{
-		{"no patterns", source(t), PerplexityOptions{Context: 16}, patterns.Options{Least: 1}, "0 patterns; it must be from 1 to 65536", true},
-		{"more layers than there are", source(t), PerplexityOptions{Context: 16}, patterns.Options{Least: 99, Patterns: 1}, "the fewest layers are 99", true},
-		{"a chunk of 2 tokens", source(t), PerplexityOptions{Context: 2}, patterns.Options{Least: 1, Patterns: 1}, "a chunk of 2 tokens", true},
-		{"one chunk", source(t), PerplexityOptions{Context: 16, Chunks: 1}, patterns.Options{Least: 1, Patterns: 1}, "the text has 1 chunk; two are needed", false},
-		{"a short text", "x", PerplexityOptions{Context: 16}, patterns.Options{Least: 1, Patterns: 1}, "less than one chunk of 16", false},
-		{"a chunk longer than the context", source(t), PerplexityOptions{Context: 128}, patterns.Options{Least: 1, Patterns: 1}, "context", false},
+		{"no patterns", source(t), PerplexityOptions{Context: 16}, PatternOptions{Least: 1}, "0 patterns; it must be from 1 to 65536", true},
+		{"more layers than there are", source(t), PerplexityOptions{Context: 16}, PatternOptions{Least: 99, Patterns: 1}, "the fewest layers are 99", true},
+		{"a chunk of 2 tokens", source(t), PerplexityOptions{Context: 2}, PatternOptions{Least: 1, Patterns: 1}, "a chunk of 2 tokens", true},
+		{"one chunk", source(t), PerplexityOptions{Context: 16, Chunks: 1}, PatternOptions{Least: 1, Patterns: 1}, "the text has 1 chunk; two are needed", false},
+		{"a short text", "x", PerplexityOptions{Context: 16}, PatternOptions{Least: 1, Patterns: 1}, "less than one chunk of 16", false},
+		{"a chunk longer than the context", source(t), PerplexityOptions{Context: 128}, PatternOptions{Least: 1, Patterns: 1}, "context", false},
 	} {
-		_, err := m.Layers(t.Context(), c.text, c.cut, patterns.TextOptions{Options: c.o})
+		_, err := m.Layers(t.Context(), c.text, c.cut, PatternTextOptions{PatternOptions: c.o})
 		var option *grove.OptionError
 		if err == nil || !strings.Contains(err.Error(), c.want) || errors.As(err, &option) != c.option {
 			t.Errorf("%s: %v", c.name, err)

@@ -10,7 +10,7 @@ import (
 	"grove"
 	"grove/internal/machine"
 	"grove/internal/stat"
-	"grove/weights/gguf"
+	"grove/internal/weights/gguf"
 )
 
 // LoadReport is the result of [Load].

@@ -16,8 +16,8 @@ import (
 	"strings"
 	"time"
 
-	"grove/text/token"
-	"grove/text/tokenizer"
+	"grove/internal/text/token"
+	"grove/internal/text/tokenizer"
 )
 
 //go:embed maskpeer.mjs

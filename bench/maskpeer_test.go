@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"grove/text/token"
+	"grove/internal/text/token"
 )
 
 // fakeNode names the variable that makes this test program a peer, or a converter, that behaves as its value says.

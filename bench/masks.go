@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"grove"
-	"grove/bench/workload"
 	"grove/internal/stat"
 )
 
@@ -38,7 +37,7 @@ func ReadMaskSchemas(r io.Reader) ([]MaskSchema, error) {
 		in = bufio.NewReader(z)
 	}
 	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, workload.MaxLine)
+	lines.Buffer(nil, MaxWorkloadLine)
 	var all []MaskSchema
 	for n := 1; lines.Scan(); n++ {
 		if len(bytes.TrimSpace(lines.Bytes())) == 0 {

@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"grove"
-	"grove/text/token"
-	"grove/text/tokenizer"
-	"grove/weights/gguf"
+	"grove/internal/text/token"
+	"grove/internal/text/tokenizer"
+	"grove/internal/weights/gguf"
 )
 
 // byteTokenizer returns a tokenizer with a vocabulary of single bytes and some longer tokens.

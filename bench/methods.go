@@ -10,16 +10,11 @@ import (
 	"text/tabwriter"
 
 	"grove"
-	"grove/bench/predict"
-	"grove/bench/workload"
-	"grove/engine"
+	"grove/internal/engine"
 	"grove/internal/stat"
+	"grove/internal/text/token"
 	"grove/method"
-	"grove/text/token"
 )
-
-// Prompt is one task of a workload.
-type Prompt = workload.Task
 
 // MethodsOptions says how methods are compared.
 type MethodsOptions struct {
@@ -30,7 +25,7 @@ type MethodsOptions struct {
 	Seed     uint64
 
 	// At are larger models at whose cost the rounds are predicted.
-	At []predict.Shape
+	At []StepShape
 
 	// LeftOut, where it is not nil, gets the methods whose needs the models do not meet. They are left out.
 	LeftOut func(method string, err error)
@@ -87,7 +82,7 @@ type board struct {
 }
 
 func newBoard(methods []string, prompts []Prompt, leftOut func(method string, err error)) *board {
-	b := &board{slices.Clone(methods), append(workload.Categories(prompts), Overall), map[[2]string]*tally{}, leftOut}
+	b := &board{slices.Clone(methods), append(Categories(prompts), Overall), map[[2]string]*tally{}, leftOut}
 	for _, name := range methods {
 		for _, c := range b.categories {
 			b.tallies[[2]string{name, c}] = &tally{}
@@ -150,7 +145,7 @@ func CompareMethods(ctx context.Context, m *grove.Model, prompts []Prompt, o Met
 	figures := b.figures(m.Cost())
 	for i := range figures {
 		if f := &figures[i]; len(o.At) > 0 && predictable(f.Method) {
-			f.Predicted = predict.At(o.At, b.tallies[[2]string{f.Method, f.Category}].spec)
+			f.Predicted = PredictAt(o.At, b.tallies[[2]string{f.Method, f.Category}].spec)
 		}
 	}
 	return figures, nil
@@ -268,7 +263,7 @@ func (f *MethodFigures) speculation(s engine.SpecStats, c *grove.Cost, depth int
 	f.Rows = stat.Ratio(float64(s.Rounds+s.Drafted), float64(s.Tokens))
 	f.Drafting = stat.Ratio(s.Drafting.Seconds(), (s.Drafting + s.Stepping).Seconds())
 	f.Passes = stat.Ratio(float64(s.Ran.Passes), float64(s.Rounds))
-	f.Bound = predict.Hindsight(s, c, depth, s.Drafting.Seconds()/float64(max(1, s.Rounds)))
+	f.Bound = Hindsight(s, c, depth, s.Drafting.Seconds()/float64(max(1, s.Rounds)))
 }
 
 // WriteMethods writes figures as a table.

@@ -10,20 +10,18 @@ import (
 	"math"
 
 	"grove"
-	"grove/bench/patterns"
-	"grove/bench/units"
-	"grove/search/adadec"
-	"grove/text/token"
-	"grove/text/tokenizer"
+	"grove/internal/text/token"
+	"grove/internal/text/tokenizer"
+	"grove/search/programs"
 )
 
 // PerplexityOptions is the options of [Model.Perplexity].
 type PerplexityOptions struct {
-	Context int             // tokens of a chunk; 0: 512, or the context of the model where that is less
-	Chunks  int             // at most; 0: all of the text
-	Base    *Model          // base model to compare with, token by token; nil: none
-	Units   float64         // probability above which tokens are of lexical units; 0: units are not looked for
-	Pauses  *adadec.Learner // learns at which entropy [adadec] pauses; nil: nothing does
+	Context int                     // tokens of a chunk; 0: 512, or the context of the model where that is less
+	Chunks  int                     // at most; 0: all of the text
+	Base    *Model                  // base model to compare with, token by token; nil: none
+	Units   float64                 // probability above which tokens are of lexical units; 0: units are not looked for
+	Pauses  *programs.AdadecLearner // learns at which entropy [adadec] pauses; nil: nothing does
 
 	BaseName string // describes the base model in the report
 }
@@ -40,9 +38,9 @@ type PerplexityReport struct {
 	BitsPerByte      float64 `json:"bits_per_byte"` // 0: the tokens have no bytes
 	BitsPerByteError float64 `json:"bits_per_byte_error"`
 
-	Base   *DivergenceReport `json:"base,omitempty"`
-	Units  *units.Report     `json:"units,omitempty"`
-	Pauses *adadec.Learner   `json:"pauses,omitempty"`
+	Base   *DivergenceReport       `json:"base,omitempty"`
+	Units  *UnitReport             `json:"units,omitempty"`
+	Pauses *programs.AdadecLearner `json:"pauses,omitempty"`
 }
 
 // Perplexity measures how well the model predicts a text, as llama.cpp does. It cuts the tokens of the text into chunks of
@@ -65,7 +63,7 @@ func (m *Model) Perplexity(ctx context.Context, text string, o PerplexityOptions
 	if err != nil {
 		return nil, err
 	}
-	s := score{units: units.Finder{Threshold: o.Units}, learner: o.Pauses}
+	s := score{units: UnitFinder{Threshold: o.Units}, learner: o.Pauses}
 	for i, ids := range chunks {
 		if err := m.scoreChunk(ctx, o.Base, ids, &s); err != nil {
 			return nil, err
@@ -180,8 +178,8 @@ func (m *Model) scoreChunk(ctx context.Context, base *Model, ids []token.ID, s *
 	return nil
 }
 
-// Layers searches which layers each token of a text needs, which is cut as for [Model.Perplexity]. Errors: an [*grove.OptionError], those of [patterns.Text].
-func (m *Model) Layers(ctx context.Context, text string, cut PerplexityOptions, o patterns.TextOptions) (*patterns.TextReport, error) {
+// Layers searches which layers each token of a text needs, which is cut as for [Model.Perplexity]. Errors: an [*grove.OptionError], those of [PatternText].
+func (m *Model) Layers(ctx context.Context, text string, cut PerplexityOptions, o PatternTextOptions) (*PatternTextReport, error) {
 	o.Layers = m.engine.Model().Size().Layers
 	t, err := tokenizer.FromGGUF(m.file)
 	if err != nil {
@@ -194,7 +192,7 @@ func (m *Model) Layers(ctx context.Context, text string, cut PerplexityOptions, 
 	if err != nil {
 		return nil, err
 	}
-	return patterns.Text(ctx, m.engine.Model(), chunks, o)
+	return PatternText(ctx, m.engine.Model(), chunks, o)
 }
 
 // errEnough ends the computation of rows that are not needed.

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"grove/gopher"
+	"grove/internal/gopher"
 	"grove/internal/stat"
-	"grove/text/token"
-	"grove/text/tokenizer"
-	"grove/weights/tensor"
+	"grove/internal/text/token"
+	"grove/internal/text/tokenizer"
+	"grove/internal/weights/tensor"
 )
 
 func openGopher(t *testing.T, cache tensor.Type) *Model {

@@ -8,8 +8,8 @@ import (
 
 	"grove"
 	"grove/internal/stat"
+	"grove/internal/text/token"
 	"grove/method"
-	"grove/text/token"
 )
 
 // Check is one test of a method against its grade.

@@ -3,8 +3,6 @@ package bench
 import (
 	"strings"
 	"testing"
-
-	"grove/bench/workload"
 )
 
 // TestSpecBench: of a question the first turn and the first reference count, in each form that the file has.
@@ -12,7 +10,7 @@ func TestSpecBench(t *testing.T) {
 	for _, c := range [][2]string{
 		{`"reference":["a","b"]`, "a"}, {`"reference":[["c"]]`, "c"}, {`"reference":"d"`, "d"}, {`"reference":[]`, ""}, {`"reference":null`, ""},
 	} {
-		prompts, err := workload.Read(strings.NewReader(`{"question_id":1,"category":"qa","turns":["x","y"],` + c[0] + `}`))
+		prompts, err := ReadWorkload(strings.NewReader(`{"question_id":1,"category":"qa","turns":["x","y"],` + c[0] + `}`))
 		if err != nil || prompts[0].Prompt != "x" || prompts[0].Output != c[1] {
 			t.Errorf("%s: %+v, %v", c[0], prompts, err)
 		}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"os"
 
-	"grove/engine"
+	"grove/internal/engine"
 	"grove/internal/machine"
 	"grove/internal/par"
 	"grove/internal/par/schedule"

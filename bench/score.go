@@ -4,10 +4,9 @@ import (
 	"math"
 	"slices"
 
-	"grove/bench/units"
 	"grove/internal/stat"
-	"grove/search/adadec"
-	"grove/text/token"
+	"grove/internal/text/token"
+	"grove/search/programs"
 )
 
 // DivergenceReport compares the distributions of a model with those of a base model, token by token. A KL divergence is the
@@ -36,8 +35,8 @@ type score struct {
 	nll, base        stat.Moments // negative log-probability of the token, in nats
 	excess, kl, same stat.Moments // nll of the model less that of the base; KL divergence; 1 where the likeliest tokens are the same
 	all              []float64    // KL divergences
-	units            units.Finder
-	learner          *adadec.Learner
+	units            UnitFinder
+	learner          *programs.AdadecLearner
 	bytes            int
 	piece            []byte
 }

@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"grove/engine"
+	"grove/internal/engine"
 	"grove/internal/machine"
 	"grove/internal/stat"
 )

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	"grove/engine"
+	"grove/internal/engine"
 	"grove/internal/stat"
 )
 

@@ -11,10 +11,10 @@ import (
 	"sort"
 
 	"grove"
-	"grove/engine/plan"
+	"grove/internal/engine/plan"
 	"grove/internal/stat"
+	"grove/internal/text/token"
 	"grove/method/vocabulary"
-	"grove/text/token"
 )
 
 // VocabOptions is the options of [Vocab].

@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"grove"
-	"grove/engine/plan"
-	"grove/gopher"
+	"grove/internal/engine/plan"
+	"grove/internal/gopher"
+	"grove/internal/text/token"
 	"grove/method/vocabulary"
-	"grove/text/token"
 )
 
 var vocabTasks = []Prompt{
@@ -139,7 +139,7 @@ func TestVocabErrors(t *testing.T) {
 	}{
 		{"two tasks or more", vocabTasks[:1], target, o.Draft},
 		{"what a part of its head costs", vocabTasks, target, o.Target},
-		{"task 1: the draft model has other tokens", vocabTasks, vocabModel(t, "../suite/modeltest/testdata/llama-gqa.gguf"), o.Draft},
+		{"task 1: the draft model has other tokens", vocabTasks, vocabModel(t, "../internal/suite/modeltest/testdata/llama-gqa.gguf"), o.Draft},
 	} {
 		o.Draft = c.cost
 		if _, err := Vocab(t.Context(), target, c.draft, c.tasks, o, nil); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 
-	"grove/forest"
+	"grove/internal/forest"
 	"grove/internal/options"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"grove/text/token"
+	"grove/internal/text/token"
 )
 
 // chain is a model of blocks whose distributions follow from all that a row sees, in its order, by a hash.

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"grove/internal/near"
 	"grove/internal/options"
 )
 
@@ -72,7 +71,7 @@ func openCache(text string) (cache, error) {
 		}
 		names = append(names, c.Name)
 	}
-	return nil, fmt.Errorf("diffuse: cache %.40q is not known; these are: %s%s", name, strings.Join(names, ", "), near.Hint(name, names))
+	return nil, fmt.Errorf("diffuse: cache %.40q is not known; these are: %s%s", name, strings.Join(names, ", "), options.NearHint(name, names))
 }
 
 // plainly opens a cache without options.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"grove/text/token"
+	"grove/internal/text/token"
 )
 
 // TestCaches counts the rows of passes, and follows worked traces.

@@ -12,8 +12,8 @@ import (
 	"fmt"
 	"slices"
 
-	"grove/forest"
-	"grove/text/token"
+	"grove/internal/forest"
+	"grove/internal/text/token"
 )
 
 // Row is a row of a pass: a token at a place of the text.

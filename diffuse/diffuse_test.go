@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"grove/text/token"
+	"grove/internal/text/token"
 )
 
 // toy is the model T8: eight places, of which the place i has the token A_i (1+i) or B_i (11+i). Known neighbours make a place surer; while 4 is a mask, 5 has the tokens swapped.

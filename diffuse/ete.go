@@ -5,7 +5,7 @@ import (
 
 	"grove/internal/kernel"
 	"grove/internal/options"
-	"grove/text/token"
+	"grove/internal/text/token"
 )
 
 func init() {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"grove/text/token"
+	"grove/internal/text/token"
 )
 
 // TestExplore follows branches on the toy: an unsure place is tried with both of its tokens while others are fixed.

@@ -3,7 +3,7 @@ package diffuse
 import (
 	"testing"
 
-	"grove/text/token"
+	"grove/internal/text/token"
 )
 
 // FuzzSettings fills a canvas by any names and options: settings are refused, or the canvas is filled within a bound of passes, or the policy that does not is named.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"grove/text/token"
+	"grove/internal/text/token"
 )
 
 // Follower is a [Sampler] that knows the text before a place, which constraints and penalties of repetitions need. It is for one goroutine.

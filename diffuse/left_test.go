@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"grove/sample"
-	"grove/text/token"
+	"grove/internal/sample"
+	"grove/internal/text/token"
 )
 
 // chains returns a sampler of the random model's eight tokens; penalised, it is a follower.

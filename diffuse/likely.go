@@ -7,8 +7,8 @@ import (
 	"math"
 
 	"grove/internal/kernel"
-	"grove/sample"
-	"grove/text/token"
+	"grove/internal/sample"
+	"grove/internal/text/token"
 )
 
 // Likely has what a request asks to be told of the token of a place, by the pass that fixed it.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"grove/text/token"
+	"grove/internal/text/token"
 )
 
 // items is how long the lists of the tasks are: the tokens 1 to items are the list, in order, and word is another one.

@@ -6,10 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"grove/forest"
-	"grove/internal/near"
+	"grove/internal/forest"
 	"grove/internal/options"
-	"grove/text/token"
+	"grove/internal/text/token"
 )
 
 // View is the sight that a policy has of a pass over a block.
@@ -109,7 +108,7 @@ func OpenPolicy(text string) (Policy, error) {
 		}
 		return p, nil
 	}
-	return nil, fmt.Errorf("diffuse: policy %.40q is not known; these are: %s%s", name, strings.Join(names, ", "), near.Hint(name, names))
+	return nil, fmt.Errorf("diffuse: policy %.40q is not known; these are: %s%s", name, strings.Join(names, ", "), options.NearHint(name, names))
 }
 
 // fits returns an error where a policy does not go with a cache, and gives the filter to the policy that goes by it.

@@ -2,7 +2,7 @@ package diffuse
 
 import (
 	"grove/internal/kernel"
-	"grove/text/token"
+	"grove/internal/text/token"
 )
 
 // Proposal is the result of a pass for one place: the token that would be put there, and how certain the model is.

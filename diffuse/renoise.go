@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
-	"grove/forest"
-	"grove/text/token"
+	"grove/internal/forest"
+	"grove/internal/text/token"
 )
 
 // TextBoard is a board whose canvases stand behind a text of which each token sees the earlier ones alone.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"grove/model"
-	"grove/sample"
-	"grove/text/token"
+	"grove/internal/model"
+	"grove/internal/sample"
+	"grove/internal/text/token"
 )
 
 // TestEntropyBound: the entropies of the toy with a bound of 0.35 accept places 0 and 3, before which the sums are 0 and 0.199; before the next it is 0.453. The first place is

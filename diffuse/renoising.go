@@ -3,8 +3,8 @@ package diffuse
 import (
 	"fmt"
 
-	"grove/model"
-	"grove/text/token"
+	"grove/internal/model"
+	"grove/internal/text/token"
 )
 
 // RenoiseSettings say how the canvases of an answer are filled that begin as random tokens. A pass has the temperature Coldest + (Hottest-Coldest)*left/Steps, where left

@@ -1,8 +1,8 @@
 package diffuse
 
 import (
-	"grove/sample"
-	"grove/text/token"
+	"grove/internal/sample"
+	"grove/internal/text/token"
 )
 
 // Draws say how the tokens of an answer are drawn.

@@ -3,7 +3,7 @@ package diffuse
 import (
 	"strings"
 
-	"grove/text/token"
+	"grove/internal/text/token"
 )
 
 // Run is a part of a canvas: the text of tokens beside each other, or so many masks.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"grove/verify"
+	"grove/internal/verify"
 )
 
 // What a user may write in place of a list of methods, and of a rule.

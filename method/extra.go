@@ -1,8 +1,8 @@
 package method
 
 import (
-	"grove/compute"
-	"grove/forest"
+	"grove/internal/compute"
+	"grove/internal/forest"
 )
 
 // Extra is a row that the verifying step runs behind a draft beside the drafts: a vector, such as PPD's learned ones, or a row that begins as a product of

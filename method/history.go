@@ -1,6 +1,6 @@
 package method
 
-import "grove/text/token"
+import "grove/internal/text/token"
 
 // History is the text of one sequence as its drafters read it, with what they all need of it: one n-gram index a
 // length. Drafters keep no copy of the text. It is for one goroutine.

@@ -11,14 +11,13 @@ import (
 	"slices"
 	"strings"
 
-	"grove/compute"
-	"grove/forest"
-	"grove/internal/near"
-	"grove/method/acceptance"
+	"grove/internal/compute"
+	"grove/internal/forest"
+	opts "grove/internal/options"
+	"grove/internal/sample"
+	"grove/internal/text/token"
+	"grove/internal/verify"
 	"grove/method/datastore"
-	"grove/sample"
-	"grove/text/token"
-	"grove/verify"
 )
 
 // Grade says what a method leaves of plain decoding's answer; see [verify.Grade].
@@ -96,7 +95,7 @@ type Env struct {
 	Modules    []*Module        // draft modules of the target, at most one of a family
 	Middle     Model            // between the two in size, with the target's vocabulary; nil: none was given
 	Datastore  *datastore.Store // texts of the target's tokens; nil: none was given
-	AcceptHead *acceptance.Head // of the draft model; nil: none was given
+	AcceptHead *AcceptanceHead  // of the draft model; nil: none was given
 	DraftVocab int              // tokens that the head of the draft model computes, the most frequent ones; 0: all; [AutoVocab]
 
 	// VocabChoice, where it is not nil, chooses what DraftVocab leaves open.
@@ -241,7 +240,7 @@ func Find(name string) (Info, error) {
 		return Info{}, fmt.Errorf("method: %s is not built: %s", bare, why)
 	}
 	names := slices.Sorted(maps.Keys(registry))
-	return Info{}, fmt.Errorf("method: %q is not known; auto, off and these are: %s%s", name, strings.Join(names, ", "), near.Hint(name, append(names, "auto", "off")))
+	return Info{}, fmt.Errorf("method: %q is not known; auto, off and these are: %s%s", name, strings.Join(names, ", "), opts.NearHint(name, append(names, "auto", "off")))
 }
 
 // unbuilt says of methods of the literature why grove has none.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"grove/compute"
-	"grove/forest"
-	"grove/text/token"
+	"grove/internal/compute"
+	"grove/internal/forest"
+	"grove/internal/text/token"
 )
 
 // Model is a model whose rows a method may run. It is safe for concurrent use. The steps that it runs are shared with

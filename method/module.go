@@ -1,7 +1,7 @@
 package method
 
 import (
-	"grove/forest"
+	"grove/internal/forest"
 )
 
 // Module is a draft module that is open beside the target, as its description says. Its rows take tokens and states, see [compute.Exec.EmbedPairs]. It is safe for concurrent use.

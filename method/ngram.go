@@ -3,7 +3,7 @@ package method
 import (
 	"slices"
 
-	"grove/text/token"
+	"grove/internal/text/token"
 )
 
 // Index finds n-grams of one length in a text that grows. The text is kept outside. Make it with [NewIndex]; it is

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"grove/compute"
-	"grove/forest"
-	"grove/text/token"
+	"grove/internal/compute"
+	"grove/internal/forest"
+	"grove/internal/text/token"
 )
 
 // Primer is a method that can begin with what was computed of the model before any text: a method of the kind [KindLogits] with what the model says

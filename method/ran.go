@@ -1,6 +1,6 @@
 package method
 
-import "grove/forest"
+import "grove/internal/forest"
 
 // Ran counts the passes of rows that a drafter has run, so that their time on other models can be predicted.
 type Ran struct {

@@ -3,7 +3,7 @@ package method
 import (
 	"testing"
 
-	"grove/forest"
+	"grove/internal/forest"
 )
 
 // TestRanParts: a pass counts the parts of layers that any of its rows runs, by their weights.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"grove/text/token"
+	"grove/internal/text/token"
 )
 
 // Remote gives drafts of one text that are made elsewhere, such as by another program. It is told what becomes of the text. All methods are

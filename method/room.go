@@ -3,8 +3,8 @@ package method
 import (
 	"unsafe"
 
-	"grove/sample"
-	"grove/text/token"
+	"grove/internal/sample"
+	"grove/internal/text/token"
 )
 
 // Memory is the bytes that a drafter has for each draft of a round, by what they hold.

@@ -7,7 +7,7 @@ import (
 	"math"
 	"sync"
 
-	"grove/text/token"
+	"grove/internal/text/token"
 )
 
 // SuccessorWidth is the number of successors that are kept of a token.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"grove/compute"
-	"grove/text/token"
+	"grove/internal/compute"
+	"grove/internal/text/token"
 )
 
 // result is a row whose likeliest successors are ids, each half as likely as the one before.

@@ -3,9 +3,9 @@ package method
 import (
 	"unsafe"
 
-	"grove/forest"
-	"grove/text/token"
-	"grove/verify"
+	"grove/internal/forest"
+	"grove/internal/text/token"
+	"grove/internal/verify"
 )
 
 // Root is the end of the text, as a parent.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"grove/text/token"
-	"grove/verify"
+	"grove/internal/text/token"
+	"grove/internal/verify"
 )
 
 func newTree(nodes, vocabulary, depth int) *Tree {

@@ -3,9 +3,9 @@ package method
 import (
 	"fmt"
 
-	"grove/compute"
-	"grove/text/token"
-	"grove/text/tokenizer"
+	"grove/internal/compute"
+	"grove/internal/text/token"
+	"grove/internal/text/tokenizer"
 )
 
 // Mapping says how the tokens of a draft model become those of its target.

@@ -9,10 +9,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"grove/compute"
+	"grove/internal/compute"
+	"grove/internal/text/token"
+	"grove/internal/text/tokenizer"
 	"grove/method"
-	"grove/text/token"
-	"grove/text/tokenizer"
 )
 
 // vocabulary is one under construction.

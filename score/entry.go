@@ -1,6 +1,6 @@
 package score
 
-import "grove/text/token"
+import "grove/internal/text/token"
 
 // Entry is a continuation as reports and answers write it.
 type Entry struct {

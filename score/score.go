@@ -5,11 +5,11 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"grove/engine/scoring"
+	"grove/internal/engine"
 )
 
 // Token is a token of a continuation, its log-probability, and whether it is the likeliest one.
-type Token = scoring.Token
+type Token = engine.ScoreToken
 
 // Continuation is a text that was scored behind a prompt.
 type Continuation struct {

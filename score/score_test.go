@@ -8,10 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"grove/gopher"
-	"grove/text/token"
-	"grove/text/tokenizer"
-	"grove/weights/gguf"
+	"grove/internal/gopher"
+	"grove/internal/text/token"
+	"grove/internal/text/tokenizer"
+	"grove/internal/weights/gguf"
 )
 
 // words is a vocabulary of a model that begins texts with <s>, and that has tokens of letters, blanks and some words with a blank before them.

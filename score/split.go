@@ -8,8 +8,8 @@ import (
 	"strings"
 	"unicode"
 
-	"grove/text/token"
-	"grove/text/tokenizer"
+	"grove/internal/text/token"
+	"grove/internal/text/tokenizer"
 )
 
 // Split returns the tokens of a prompt and those of each continuation behind it, as lm-evaluation-harness cuts them. White space at the end of

@@ -7,17 +7,16 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"grove/bytewise"
-	"grove/bytewise/tree"
-	"grove/engine"
-	"grove/text/token"
-	"grove/text/tokenizer"
+	"grove/internal/engine"
+	"grove/internal/text/token"
+	"grove/internal/text/tokenizer"
+	"grove/search/bytewise"
 )
 
 // Bytes draws an answer byte by byte, from the mean of what one or several views of bytes expect. The first one is behind the problem's first sequence. It is for one
 // goroutine.
 type Bytes struct {
-	Views   []*tree.View
+	Views   []*bytewise.TreeView
 	Weights []float64 // of the views; they sum to 1
 
 	p     *Problem
@@ -58,7 +57,7 @@ func (b *Bytes) Draw(ctx context.Context, p *Problem) (*Result, error) {
 	if err == nil {
 		ended, err = b.write(ctx)
 	}
-	var cost tree.Cost
+	var cost bytewise.TreeCost
 	for _, v := range b.Views {
 		c := v.Cost()
 		cost.Forwards, cost.Rows = cost.Forwards+c.Forwards, cost.Rows+c.Rows

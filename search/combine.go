@@ -5,9 +5,9 @@ import (
 	"errors"
 	"math"
 
-	"grove/engine"
-	"grove/sample"
-	"grove/text/token"
+	"grove/internal/engine"
+	"grove/internal/sample"
+	"grove/internal/text/token"
 )
 
 // Combiner draws one token for several sequences, from logits that a function makes of those of all: a model steered by

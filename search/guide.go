@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"grove/bytewise"
-	"grove/engine"
-	"grove/text/tokenizer"
+	"grove/internal/engine"
+	"grove/internal/text/tokenizer"
+	"grove/search/bytewise"
 )
 
 // Guide is a model beside the request's that steers its answer.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"grove/engine"
-	"grove/text/token"
+	"grove/internal/engine"
+	"grove/internal/text/token"
 )
 
 // Samples go on side by side, in steps that they share.

@@ -10,12 +10,11 @@ import (
 	"sort"
 	"strings"
 
-	"grove/bytewise"
-	"grove/engine"
-	"grove/internal/near"
+	"grove/internal/engine"
 	"grove/internal/options"
+	"grove/internal/text/token"
 	"grove/method/datastore"
-	"grove/text/token"
+	"grove/search/bytewise"
 )
 
 // Problem is a prompt to search an answer for.
@@ -162,7 +161,7 @@ func Open(text string) (Program, error) {
 		for _, i := range All() {
 			names = append(names, i.Name)
 		}
-		return nil, fmt.Errorf("search: %q is not known; these are: %s%s", name, strings.Join(names, ", "), near.Hint(name, names))
+		return nil, fmt.Errorf("search: %q is not known; these are: %s%s", name, strings.Join(names, ", "), options.NearHint(name, names))
 	}
 	o := options.Parse(rest, ",")
 	p := info.Open(o)

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"grove/gopher"
+	"grove/internal/gopher"
 	"grove/server"
 	"grove/server/access"
 	"grove/server/serving"

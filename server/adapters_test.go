@@ -10,13 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
-	"grove/gopher"
-	"grove/model/synthetic"
+	"grove/internal/gopher"
+	"grove/internal/model/synthetic"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/tensor"
 	"grove/server"
 	"grove/server/access"
 	"grove/server/serving"
-	"grove/weights/gguf"
-	"grove/weights/tensor"
 )
 
 // adapterFiles writes random adapters of the model inside the program, one.gguf and two.gguf, and one of another base, other.gguf.

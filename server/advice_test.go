@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"grove"
-	"grove/gopher"
+	"grove/internal/gopher"
+	"grove/internal/weights/gguf"
 	"grove/server"
-	"grove/weights/gguf"
 )
 
 // TestAdvice: fields that a request leaves out are as the model's file recommends, on all routes; fields that it has are its own.

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"grove/batch"
-	"grove/gopher"
+	"grove/internal/gopher"
 	"grove/server"
 	"grove/server/access"
+	"grove/server/batch"
 	"grove/server/batches"
 )
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"grove/gopher"
+	"grove/internal/gopher"
 	"grove/server"
 )
 

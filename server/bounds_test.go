@@ -16,21 +16,19 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"grove/gopher"
+	"grove/internal/gopher"
 	"grove/server"
-	"grove/server/adapters"
 	"grove/server/anthropic"
 	"grove/server/driver"
 	"grove/server/llamacpp"
 	"grove/server/ollama"
 	"grove/server/openai"
-	"grove/server/rerank"
 	"grove/server/wire"
 )
 
 // apis returns the routes of all APIs.
 func apis() []driver.Route {
-	return slices.Concat(openai.Routes(), llamacpp.Routes(), anthropic.Routes(), ollama.Routes(), rerank.Routes(), adapters.Routes(""))
+	return slices.Concat(openai.Routes(), llamacpp.Routes(), anthropic.Routes(), ollama.Routes(), openai.RerankRoutes(), openai.AdapterRoutes(""))
 }
 
 // TestRoutesDocs: docs/server.md names every route, with names of capitals for parts that vary.

@@ -18,11 +18,10 @@ import (
 	"time"
 
 	"grove"
-	"grove/gopher"
+	"grove/internal/gopher"
+	"grove/internal/weights/find"
 	"grove/server"
-	"grove/server/catalog"
 	"grove/server/serving"
-	"grove/weights/find"
 )
 
 // serveCatalog starts a server of the model inside the program and of a directory of models and the caches of an empty home.
@@ -31,7 +30,7 @@ func serveCatalog(t *testing.T, pull bool) (s *site, dir string) {
 	store := find.New(func(name string) string {
 		return map[string]string{"GROVE_MODELS": dir, "OLLAMA_MODELS": filepath.Join(dir, "ollama")}[name]
 	}, t.TempDir(), "linux")
-	c := &catalog.Catalog{Store: store, Open: func(m find.Model, memory uint64) (*grove.Model, error) {
+	c := &server.Catalog{Store: store, Open: func(m find.Model, memory uint64) (*grove.Model, error) {
 		o := options
 		o.Memory = memory
 		return grove.Open(m.Path, o)

@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
-	"grove/gopher"
+	"grove/internal/gopher"
+	"grove/internal/weights/gguf"
 	"grove/server"
-	"grove/weights/gguf"
 )
 
 // lines is a template: tools, then each message behind its role, on lines.
@@ -166,7 +166,7 @@ func TestChatRefused(t *testing.T) {
 
 // serveCaller starts a server of a model with tokens that begin and end thoughts, and one that is a call.
 func serveCaller(t *testing.T) *site {
-	file, err := os.ReadFile("../suite/modeltest/testdata/llama-gqa.gguf")
+	file, err := os.ReadFile("../internal/suite/modeltest/testdata/llama-gqa.gguf")
 	if err != nil {
 		t.Fatal(err)
 	}

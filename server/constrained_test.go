@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"grove/gopher"
+	"grove/internal/gopher"
 	"grove/server"
 )
 

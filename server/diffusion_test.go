@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"grove"
-	"grove/gopher"
-	"grove/model/synthetic"
+	"grove/internal/gopher"
+	"grove/internal/model/synthetic"
+	"grove/internal/weights/gguf"
 	"grove/server"
-	"grove/weights/gguf"
 )
 
 // canvasModel is a diffusion model of random weights; edit changes its metadata, nil: not.

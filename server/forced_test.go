@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"grove/gopher"
+	"grove/internal/gopher"
+	"grove/internal/weights/gguf"
 	"grove/server"
-	"grove/weights/gguf"
 )
 
 // functions are the tools of these tests, in the forms of the APIs.

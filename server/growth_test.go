@@ -53,7 +53,7 @@ func TestShortRequests(t *testing.T) {
 	if os.Getenv("GROVE_LONG") != "" {
 		first, rounds = 1000, 6
 	}
-	file, err := os.ReadFile("../suite/modeltest/testdata/llama-gqa.gguf")
+	file, err := os.ReadFile("../internal/suite/modeltest/testdata/llama-gqa.gguf")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"grove"
-	"grove/gopher"
+	"grove/internal/gopher"
 	"grove/server"
 )
 

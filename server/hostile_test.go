@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"grove/gopher"
+	"grove/internal/gopher"
+	"grove/internal/weights/gguf"
 	"grove/server"
 	"grove/server/serving"
-	"grove/weights/gguf"
 )
 
 // TestHostileTemplates: a template that does not end, grows without bound or reaches for what it may not is the

@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"grove"
+	"grove/internal/weights/gguf"
 	"grove/server"
 	"grove/server/serving"
-	"grove/weights/gguf"
 )
 
 // begin sends a request whose answer streams, and returns when its first event is there.
@@ -62,7 +62,7 @@ const longContext = 100_000
 // long is a golden model with a long context.
 func long(t testing.TB, queue int) server.Entry {
 	t.Helper()
-	file, err := os.ReadFile("../suite/modeltest/testdata/llama-gqa.gguf")
+	file, err := os.ReadFile("../internal/suite/modeltest/testdata/llama-gqa.gguf")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +307,7 @@ func TestMetricNames(t *testing.T) {
 
 // TestErrorInStream: on every route, an error behind the first event is the stream's last event.
 func TestErrorInStream(t *testing.T) {
-	file, err := os.ReadFile("../suite/modeltest/testdata/llama-gqa.gguf")
+	file, err := os.ReadFile("../internal/suite/modeltest/testdata/llama-gqa.gguf")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"grove/gopher"
+	"grove/internal/gopher"
 	"grove/server"
 )
 

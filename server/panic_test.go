@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"grove"
-	"grove/gopher"
+	"grove/internal/gopher"
 	"grove/method"
 	"grove/server"
 	"grove/server/serving"

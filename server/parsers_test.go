@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"grove/gopher"
+	"grove/internal/gopher"
+	"grove/internal/weights/gguf"
 	"grove/server"
-	"grove/weights/gguf"
 )
 
 // TestFormsHeld: 40 different large forms, one after the other, leave no more memory than a model may keep for forms.

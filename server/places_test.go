@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"grove"
-	"grove/gopher"
+	"grove/internal/gopher"
 	"grove/server"
 	"grove/server/access"
 	"grove/server/serving"

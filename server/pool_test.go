@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"grove"
-	"grove/gopher"
+	"grove/internal/gopher"
 	"grove/server"
 	"grove/server/serving"
 )

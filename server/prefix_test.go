@@ -9,11 +9,11 @@ import (
 	"sync"
 	"testing"
 
-	"grove/gopher"
+	"grove/internal/gopher"
+	"grove/internal/weights/gguf"
 	"grove/server"
 	"grove/server/access"
 	"grove/server/serving"
-	"grove/weights/gguf"
 )
 
 // sharing is a server that shares a folder of prefixes; it uses the folder already.

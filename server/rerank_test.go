@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"grove"
-	"grove/gopher"
-	"grove/model/synthetic"
+	"grove/internal/gopher"
+	"grove/internal/model/synthetic"
+	"grove/internal/weights/gguf"
 	"grove/server"
-	"grove/weights/gguf"
 )
 
 // ranker is the file of an encoder with a head that ranks.

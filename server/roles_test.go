@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"grove/gopher"
+	"grove/internal/gopher"
+	"grove/internal/weights/gguf"
 	"grove/server"
-	"grove/weights/gguf"
 )
 
 // fewRoles is a template that skips roles which it does not know, takes a system message at the beginning alone, and takes parts.

@@ -7,16 +7,14 @@ import (
 	"strings"
 	"time"
 
-	"grove/internal/near"
+	"grove/internal/options"
 	"grove/server/access"
-	"grove/server/adapters"
 	"grove/server/anthropic"
 	"grove/server/driver"
 	"grove/server/llamacpp"
 	"grove/server/ollama"
 	"grove/server/openai"
 	"grove/server/page"
-	"grove/server/rerank"
 	"grove/server/wire"
 )
 
@@ -28,7 +26,7 @@ func (s *Server) route() {
 		own = append(own, s.far.Routes()...)
 	}
 	own = append(own, s.batches.Routes()...)
-	for _, r := range slices.Concat(s.passed(openai.Routes(), llamacpp.Routes(), anthropic.Routes(), ollama.Routes(), rerank.Routes(), adapters.Routes(s.config.AdapterDir)), own) {
+	for _, r := range slices.Concat(s.passed(openai.Routes(), llamacpp.Routes(), anthropic.Routes(), ollama.Routes(), openai.RerankRoutes(), openai.AdapterRoutes(s.config.AdapterDir)), own) {
 		for _, p := range r.Patterns {
 			s.routes.HandleFunc(p, s.handler(r))
 			if _, path, _ := strings.Cut(p, " "); !strings.Contains(path, "{") {
@@ -154,7 +152,7 @@ func meant(path string, known []string) string {
 			return "; did you mean " + strconv.Quote("/"+rest) + "? The base address of clients is http://HOST:PORT/v1 for OpenAI's API, http://HOST:PORT for others"
 		}
 	}
-	return near.Hint(path, known)
+	return options.NearHint(path, known)
 }
 
 // ServeHTTP implements [http.Handler].

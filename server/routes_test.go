@@ -10,10 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"grove/gopher"
+	"grove/internal/gopher"
+	"grove/internal/weights/gguf"
 	"grove/server"
 	"grove/server/serving"
-	"grove/weights/gguf"
 )
 
 func TestModels(t *testing.T) {

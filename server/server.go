@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"grove/internal/weights/find"
 	"grove/server/access"
 	"grove/server/batches"
 	"grove/server/driver"
@@ -23,7 +24,6 @@ import (
 	"grove/server/serving"
 	"grove/server/traces"
 	"grove/server/wire"
-	"grove/weights/find"
 )
 
 // Config says how models are served. The zero value is the usual case.

@@ -15,17 +15,17 @@ import (
 	"testing"
 
 	"grove"
-	"grove/gopher"
-	"grove/internal/cachefile"
+	"grove/internal/fileio"
+	"grove/internal/gopher"
+	"grove/internal/weights/gguf"
 	"grove/server"
 	"grove/server/access"
-	"grove/weights/gguf"
 )
 
 const modelName = "gopher"
 
 // TestMain keeps the tests out of the user's cache directory.
-func TestMain(m *testing.M) { os.Exit(cachefile.RunApart(m)) }
+func TestMain(m *testing.M) { os.Exit(fileio.RunApart(m)) }
 
 // options are those of the tests' models. Methods are eager, so that answers are drafted wherever they can be.
 var options = grove.Options{Parallel: 2, Queue: 256, Threads: 1, Eager: true}

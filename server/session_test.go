@@ -10,11 +10,11 @@ import (
 	"sync"
 	"testing"
 
-	"grove/gopher"
+	"grove/internal/gopher"
+	"grove/internal/weights/gguf"
 	"grove/server"
 	"grove/server/access"
 	"grove/server/serving"
-	"grove/weights/gguf"
 )
 
 // keeping is a server that keeps sessions in a folder.

@@ -11,10 +11,10 @@ import (
 	"testing"
 
 	"grove"
-	"grove/model/synthetic"
+	"grove/internal/model/synthetic"
+	"grove/internal/suite/modeltest"
+	"grove/internal/weights/gguf"
 	"grove/server"
-	"grove/suite/modeltest"
-	"grove/weights/gguf"
 )
 
 // TestSource asks an encoder-decoder by the routes of completions: whole and in a stream, several answers, with stops,

@@ -10,11 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
-	"grove/gopher"
+	"grove/internal/gopher"
+	"grove/internal/text/token"
+	"grove/internal/weights/gguf"
 	"grove/server"
 	"grove/server/serving"
-	"grove/text/token"
-	"grove/weights/gguf"
 )
 
 // openSame opens the model of a server's source in the test.

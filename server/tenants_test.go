@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"grove/gopher"
+	"grove/internal/gopher"
 	"grove/server"
 	"grove/server/access"
 )

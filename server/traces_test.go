@@ -19,7 +19,7 @@ import (
 	collector "go.opentelemetry.io/proto/slim/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"grove/gopher"
+	"grove/internal/gopher"
 	"grove/server"
 	"grove/server/serving"
 	"grove/server/traces"

@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"grove/gopher"
+	"grove/internal/gopher"
+	"grove/internal/weights/gguf"
 	"grove/server"
 	"grove/server/serving"
-	"grove/weights/gguf"
 )
 
 // TestBodiesInPart: a body that does not come in time is answered with 408, one that is cut off with 400, one that is too long with 413, and

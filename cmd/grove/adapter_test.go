@@ -6,9 +6,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"grove/model/synthetic"
-	"grove/weights/gguf"
-	"grove/weights/tensor"
+	"grove/internal/model/synthetic"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/tensor"
 )
 
 // makeAdapter is the script command adapter: it writes a random adapter of a model.

@@ -11,7 +11,7 @@ import (
 	"grove/internal/command/conversation"
 	"grove/internal/command/exit"
 	"grove/internal/command/flags"
-	"grove/text/chat"
+	"grove/internal/text/chat"
 )
 
 // chatCommand holds a conversation.

@@ -5,10 +5,10 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"grove/gopher"
 	"grove/internal/command/completion"
 	"grove/internal/command/terminal"
-	"grove/weights/find"
+	"grove/internal/gopher"
+	"grove/internal/weights/find"
 )
 
 // completionCommand writes the script that completes command lines in a shell.

@@ -11,13 +11,12 @@ import (
 	"grove/internal/command/exit"
 	"grove/internal/command/flags"
 	"grove/internal/command/harmless"
-	"grove/internal/command/headfile"
 	"grove/internal/command/terminal"
 	"grove/internal/mmap"
 	"grove/internal/par"
-	"grove/weights/gguf"
-	"grove/weights/hf"
-	"grove/weights/quantize"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/hf"
+	"grove/internal/weights/quantize"
 )
 
 // mixName is the name of a mix: which tensor gets which type.
@@ -32,7 +31,7 @@ func (n mixName) Values() []string { return quantize.Names() }
 // convertCommand writes a folder of Hugging Face, a model or a drafting head, as one GGUF file.
 type convertCommand struct {
 	flags.Threads
-	headfile.Flags
+	HeadfileFlags
 
 	Type mixName `placeholder:"TYPE" default:"auto" help:"Type of the weights: auto (as they are), F32, F16, BF16, Q8_0, or another type of quantize. Default: ${default}."`
 

@@ -12,14 +12,14 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"grove/gopher"
-	"grove/model/synthetic"
-	"grove/weights/gguf"
-	"grove/weights/tensor"
+	"grove/internal/gopher"
+	"grove/internal/model/synthetic"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/tensor"
 )
 
 // goldens is the folder of modeltest's models.
-const goldens = "../../suite/modeltest/testdata"
+const goldens = "../../internal/suite/modeltest/testdata"
 
 // crafts are the ways in which script command craft spoils a model of modeltest.
 var crafts = map[string]struct {

@@ -7,9 +7,9 @@ import (
 
 	"grove/internal/command/flags"
 	"grove/internal/command/terminal"
+	"grove/internal/text/token"
+	"grove/internal/text/tokenizer"
 	"grove/method/datastore"
-	"grove/text/token"
-	"grove/text/tokenizer"
 )
 
 // datastoreCommand makes a datastore. It needs no tensors.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"grove/internal/command/arguments"
+	"grove/internal/command/flags"
 )
 
 // root is the root of the repository.
@@ -44,7 +44,7 @@ func parseServe(t *testing.T, args []string, env map[string]string) (serveComman
 	if err != nil {
 		t.Fatal(err)
 	}
-	command, err := arguments.Parse(parser, args)
+	command, err := flags.ParseArguments(parser, args)
 	if err == nil && command.Command() != "serve" {
 		err = fmt.Errorf("%q is grove %s, not grove serve", args, command.Command())
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"grove/internal/command/arguments"
+	"grove/internal/command/flags"
 )
 
 // TestDocs: the list of commands, the table of common flags and the tables of flags in docs/cli.md are those of the program, and every
@@ -79,7 +79,7 @@ func TestInlineCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pages, n := []string{"README.md", "CONTRIBUTING.md", "DESIGN.md", "CHANGELOG.md", "gopher/README.md", "bench/costs/README.md"}, 0
+	pages, n := []string{"README.md", "CONTRIBUTING.md", "DESIGN.md", "CHANGELOG.md", "internal/gopher/README.md", "bench/costs/README.md"}, 0
 	for _, pattern := range []string{"../../docs/*.md", "../../docs/*/*.md"} {
 		names, err := filepath.Glob(pattern)
 		if err != nil {
@@ -96,7 +96,7 @@ func TestInlineCommands(t *testing.T) {
 		}
 		for _, m := range inline.FindAllStringSubmatch(string(text), -1) {
 			n++
-			if _, err := arguments.Rewrite(parser.Model, func() *kong.Application { return parser.Model }, strings.Fields(m[1]), io.Discard); err != nil {
+			if _, err := flags.RewriteArguments(parser.Model, func() *kong.Application { return parser.Model }, strings.Fields(m[1]), io.Discard); err != nil {
 				t.Errorf("%s: grove %s: %v", page, m[1], err)
 			}
 		}

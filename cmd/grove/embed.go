@@ -12,7 +12,7 @@ import (
 	"grove/internal/command/flags"
 	"grove/internal/command/harmless"
 	"grove/internal/command/terminal"
-	"grove/text/token"
+	"grove/internal/text/token"
 )
 
 // poolingName is the name of a pooling: how many vectors become one.

@@ -21,11 +21,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"grove/gopher"
+	"grove/internal/gopher"
 	"grove/internal/hftest"
-	"grove/model/synthetic"
-	"grove/weights/gguf"
-	"grove/weights/tensor"
+	"grove/internal/model/synthetic"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/tensor"
 )
 
 const manual = "../../docs/cli.md"
@@ -69,7 +69,7 @@ var instead = map[string]struct{ run, why string }{
 	"grove rm org/repo:Q4_K_M":                                                         {"", "pull.txtar removes models"},
 	"grove bench speed half.gguf":                                                      {"grove bench speed half.gguf -p 1 -n 2 -r 1", "time"},
 	"grove bench speed model.gguf":                                                     {"grove bench speed model.gguf -p 1 -n 2 -r 1", "time"},
-	"grove run model.gguf --heads heads.gguf \"...\"":                                  {"grove run -m gopher-target --heads gopher/testdata/drafters/gopher-target-eagle -n 4 \"...\"", "the stand-in has no heads"},
+	"grove run model.gguf --heads heads.gguf \"...\"":                                  {"grove run -m gopher-target --heads internal/gopher/testdata/drafters/gopher-target-eagle -n 4 \"...\"", "the stand-in has no heads"},
 	"grove verify model.gguf":                                                          {"grove verify model.gguf --methods sam -n 2", "time"},
 	"grove perplexity model.gguf -f wiki.test.raw":                                     {"grove perplexity model.gguf -f wiki.test.raw --chunks 1", "time"},
 	"grove perplexity -m model.gguf -f wiki.test.raw --units 0.9":                      {"grove perplexity -m model.gguf -f wiki.test.raw --units 0.9 --chunks 1", "time"},
@@ -126,7 +126,7 @@ func examples(t *testing.T, page string) (all []command) {
 // guides returns the documents whose commands are tested.
 func guides(t *testing.T) (pages []string) {
 	t.Helper()
-	for _, pattern := range []string{"README.md", "gopher/README.md", "docs/*.md", "docs/methods/*.md"} {
+	for _, pattern := range []string{"README.md", "internal/gopher/README.md", "docs/*.md", "docs/methods/*.md"} {
 		names, err := filepath.Glob("../../" + pattern)
 		if err != nil || len(names) == 0 {
 			t.Fatal(pattern, err)
@@ -178,7 +178,7 @@ func standIns(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, folder := range []string{"gopher", "bench"} { // examples name files of the checkout
+	for _, folder := range []string{"internal", "bench"} { // examples name files of the checkout
 		from, err := filepath.Abs("../../" + folder)
 		if err == nil {
 			err = os.Symlink(from, path(folder))

@@ -12,8 +12,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"grove"
-	"grove/gopher"
-	"grove/internal/command/arguments"
+	"grove/internal/command/flags"
+	"grove/internal/gopher"
 )
 
 // ownMeaning lists the flags that more than one struct declares, and why. Every other flag is declared once.
@@ -122,7 +122,7 @@ func TestFlagsDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := arguments.Parse(parser, []string{"run", "x"}); err != nil {
+	if _, err := flags.ParseArguments(parser, []string{"run", "x"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, data := range [][]byte{gopher.Model(), withoutAdvice(t)} {

@@ -10,9 +10,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"grove/internal/hftest"
-	"grove/suite/modeltest"
-	"grove/weights/gguf"
-	"grove/weights/tensor"
+	"grove/internal/suite/modeltest"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/tensor"
 )
 
 // folders are the ways in which script command folder changes a model of modeltest.

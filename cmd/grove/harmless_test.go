@@ -10,8 +10,8 @@ import (
 	"testing"
 	"unicode"
 
-	"grove/weights/gguf"
-	"grove/weights/tensor"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/tensor"
 )
 
 // planted sets the title of a terminal, clears its screen twice, and turns the direction of the text behind it.

@@ -4,8 +4,8 @@ import (
 	"grove/internal/command/exit"
 	"grove/internal/command/flags"
 	"grove/internal/command/terminal"
-	"grove/weights/gguf"
-	"grove/weights/lora"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/lora"
 )
 
 // inspectCommand shows a file.

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"grove/model/synthetic"
-	"grove/weights/gguf"
-	"grove/weights/tensor"
+	"grove/internal/model/synthetic"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/tensor"
 )
 
 // TestKill kills a command that writes a model: the old file stays as it was, a temporary one is left, and

@@ -11,7 +11,7 @@ import (
 	"grove/internal/command/exit"
 	"grove/internal/command/flags"
 	"grove/internal/command/terminal"
-	"grove/text/token"
+	"grove/internal/text/token"
 )
 
 // idList is a list of token ids.

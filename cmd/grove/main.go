@@ -12,12 +12,9 @@ import (
 	"github.com/alecthomas/kong"
 
 	"grove"
-	"grove/internal/command/arguments"
 	"grove/internal/command/benchmarks"
 	"grove/internal/command/exit"
 	"grove/internal/command/flags"
-	"grove/internal/command/scoring"
-	"grove/internal/command/served"
 	"grove/internal/command/terminal"
 )
 
@@ -39,7 +36,7 @@ type commands struct {
 	Run        runCommand         `cmd:"" help:"Continue a text."`
 	Chat       chatCommand        `cmd:"" help:"Hold a conversation with a model."`
 	Serve      serveCommand       `cmd:"" help:"Serve models over HTTP, with OpenAI's API."`
-	Batch      served.Batch       `cmd:"" help:"Answer a file of requests, in OpenAI's batch format."`
+	Batch      Batch              `cmd:"" help:"Answer a file of requests, in OpenAI's batch format."`
 	Health     healthCommand      `cmd:"" help:"Ask a server whether it takes requests."`
 	Inspect    inspectCommand     `cmd:"" help:"Show what a model file holds: metadata and tensors."`
 	Tokenize   tokenizeCommand    `cmd:"" help:"Turn text on standard input into token ids, or back."`
@@ -50,8 +47,8 @@ type commands struct {
 	Logits     logitsCommand      `cmd:"" help:"Write a model's logits at every position of a list of tokens."`
 	Rerank     rerankCommand      `cmd:"" help:"Rank documents by a query."`
 	Embed      embedCommand       `cmd:"" help:"Turn a text into a vector (an embedding)."`
-	Score      scoring.Score      `cmd:"" help:"Compare texts by their log-probabilities behind a prompt, and answer questions with choices."`
-	Perplexity scoring.Perplexity `cmd:"" help:"Measure how well a model predicts a text, and how far it is from a base model."`
+	Score      Score              `cmd:"" help:"Compare texts by their log-probabilities behind a prompt, and answer questions with choices."`
+	Perplexity Perplexity         `cmd:"" help:"Measure how well a model predicts a text, and how far it is from a base model."`
 	Datastore  datastoreCommand   `cmd:"" help:"Make a file of texts to draft from."`
 	Methods    methodsCommand     `cmd:"" help:"List the methods that draft tokens."`
 	Verify     verifyCommand      `cmd:"" help:"Prove on a model that methods keep the promise of their grade."`
@@ -78,16 +75,16 @@ func run(args []string) (code int) {
 		}
 	}()
 	parser := kong.Must(&commands{}, append(options(), alone(args))...)
-	args, err := arguments.Rewrite(parser.Model, func() *kong.Application { return kong.Must(&commands{}, options()...).Model }, args, os.Stderr)
+	args, err := flags.RewriteArguments(parser.Model, func() *kong.Application { return kong.Must(&commands{}, options()...).Model }, args, os.Stderr)
 	if err != nil {
 		return exit.Report(os.Stderr, err)
 	}
-	command, err := arguments.Parse(parser, args)
+	command, err := flags.ParseArguments(parser, args)
 	if err == nil {
 		err = chooseKernels(os.Getenv("GROVE_KERNELS"))
 	}
 	if err == nil {
-		err = arguments.Run(command)
+		err = flags.RunArguments(command)
 	}
 	if parse := new(exit.ParseError); errors.As(err, &parse) {
 		if command = parse.Line; strings.HasPrefix(err.Error(), `expected "<`) {

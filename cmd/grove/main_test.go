@@ -19,10 +19,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"grove"
-	"grove/internal/cachefile"
 	"grove/internal/command/exit"
-	"grove/model"
-	"grove/weights/hf"
+	"grove/internal/fileio"
+	"grove/internal/model"
+	"grove/internal/weights/hf"
 )
 
 // longRun says that scripts run what stands behind the condition [all], too.
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 // outside runs tests out of the user's cache directory.
 type outside struct{ m *testing.M }
 
-func (o outside) Run() int { return cachefile.RunApart(o.m) }
+func (o outside) Run() int { return fileio.RunApart(o.m) }
 
 // TestScripts runs testdata/script. The condition [all] holds in the long run. $GOLDEN is the folder goldens, $METHODS the names of the methods, $SEARCHES those of the searches,
 // $ARCHITECTURES those of the architectures, $CLASSES those of the classes of folders.

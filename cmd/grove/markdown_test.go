@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"grove/internal/command/markdown"
+	"grove/internal/command/conversation"
 )
 
 // TestMarkdownShown shows Markdown on a terminal: whatever the pieces in which a text arrives, the screen is that of all at once,
@@ -49,7 +49,7 @@ func TestMarkdownShown(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for _, n := range []int{len(c.text), 1, 3, 7} {
 				s := newScreen(c.columns, c.rows)
-				w := markdown.NewWriter(cooked{s}, func() (int, int) { return s.columns, s.rows })
+				w := conversation.NewWriter(cooked{s}, func() (int, int) { return s.columns, s.rows })
 				runes := []rune(c.text)
 				for n > 0 && len(runes) > 0 {
 					k := min(n, len(runes))
@@ -92,7 +92,7 @@ func (c cooked) Write(b []byte) (int, error) {
 // TestMarkdownResized leaves what cannot be erased when the width changes in the middle, and goes on.
 func TestMarkdownResized(t *testing.T) {
 	s := newScreen(40, 24)
-	w := markdown.NewWriter(cooked{s}, func() (int, int) { return s.columns, s.rows })
+	w := conversation.NewWriter(cooked{s}, func() (int, int) { return s.columns, s.rows })
 	write := func(text string) {
 		t.Helper()
 		if err := w.Text(text); err != nil {
@@ -124,7 +124,7 @@ func FuzzMarkdown(f *testing.F) {
 			t.Skip()
 		}
 		s := newScreen(columns, 10)
-		w := markdown.NewWriter(cooked{s}, func() (int, int) { return s.columns, s.rows })
+		w := conversation.NewWriter(cooked{s}, func() (int, int) { return s.columns, s.rows })
 		for rest := text; rest != ""; rest = rest[min(piece, len(rest)):] {
 			if err := w.Text(rest[:min(piece, len(rest))]); err != nil {
 				t.Fatal(err)

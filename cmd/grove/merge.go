@@ -8,9 +8,9 @@ import (
 	"grove/internal/command/flags"
 	"grove/internal/command/terminal"
 	"grove/internal/par"
-	"grove/weights/gguf"
-	"grove/weights/lora"
-	"grove/weights/quantize"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/lora"
+	"grove/internal/weights/quantize"
 )
 
 // mergeCommand writes a model with what adapters add to it.

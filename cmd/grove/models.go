@@ -7,11 +7,11 @@ import (
 
 	"grove"
 	"grove/bench"
-	"grove/gopher"
 	"grove/internal/command/flags"
 	"grove/internal/command/harmless"
 	"grove/internal/command/terminal"
-	"grove/weights/find"
+	"grove/internal/gopher"
+	"grove/internal/weights/find"
 )
 
 // modelsCommand lists models.

@@ -6,13 +6,13 @@ import (
 	"io/fs"
 
 	"grove/bench"
-	"grove/gopher"
 	"grove/internal/command/exit"
 	"grove/internal/command/flags"
 	"grove/internal/command/harmless"
 	"grove/internal/command/terminal"
-	"grove/weights/find"
-	"grove/weights/pull"
+	"grove/internal/gopher"
+	"grove/internal/weights/find"
+	"grove/internal/weights/pull"
 )
 
 // pullCommand pulls models.

@@ -14,8 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"grove/gopher"
-	"grove/internal/command/served"
+	"grove/internal/gopher"
 )
 
 // registryHandler serves gopher-nano as tiny-Q8_0.gguf of the repository org/tiny, as library/tiny:1b of a registry, and as
@@ -75,7 +74,7 @@ func TestServedName(t *testing.T) {
 		{dir, dir, filepath.Base(dir)},
 		{"gopher-nano", "gopher-nano", "gopher-nano"},
 	} {
-		if got := served.Name(c.given, c.path); got != c.want {
+		if got := ServedName(c.given, c.path); got != c.want {
 			t.Errorf("%s at %s is served as %q, want %q", c.given, c.path, got, c.want)
 		}
 	}

@@ -14,14 +14,13 @@ import (
 	"github.com/alecthomas/kong"
 
 	"grove"
-	"grove/internal/command/canvas"
+	"grove/internal/command/conversation"
 	"grove/internal/command/exit"
 	"grove/internal/command/flags"
 	"grove/internal/command/harmless"
-	"grove/internal/command/summary"
 	"grove/internal/command/terminal"
-	"grove/text/token"
-	"grove/weights/find"
+	"grove/internal/text/token"
+	"grove/internal/weights/find"
 )
 
 // runCommand continues a prompt.
@@ -132,7 +131,7 @@ func (c *runCommand) Run() (err error) {
 	} else if err != nil {
 		return err
 	}
-	a.Stats = summary.Of(g.Stats())
+	a.Stats = conversation.Summarize(g.Stats())
 	a.Stats.Advice = c.AdviceOf(m).String()
 	fmt.Fprintln(os.Stderr, "grove:", a.Stats)
 	a.Stats.WriteSuggestions(os.Stderr)
@@ -209,7 +208,7 @@ func openModel(f flags.Model, o grove.Options) (*grove.Model, error) {
 // generate computes the answer into a and, unless JSON is asked for, writes it to standard output token by token. The prompt is
 // written when it has been read, once begin has cleared the line that shows how far that is; a source is not, as the answer is no part of its text.
 func (c *runCommand) generate(g *grove.Generation, a *answer, begin func()) (err error) {
-	live, view := terminal.NewWrapper(terminal.Stdout), canvas.New(c.NoCanvas || c.JSON.On)
+	live, view := terminal.NewWrapper(terminal.Stdout), conversation.NewCanvas(c.NoCanvas || c.JSON.On)
 	if c.JSON.On {
 		live = terminal.NewWrapper(io.Discard)
 	}
@@ -243,12 +242,12 @@ func (c *runCommand) generate(g *grove.Generation, a *answer, begin func()) (err
 
 // answer is the object that --json writes.
 type answer struct {
-	Model  string          `json:"model"`
-	Prompt string          `json:"prompt"`
-	Suffix *string         `json:"suffix,omitempty"`
-	Text   string          `json:"text"`
-	Tokens []answerToken   `json:"tokens"`
-	Stats  summary.Summary `json:"stats"`
+	Model  string               `json:"model"`
+	Prompt string               `json:"prompt"`
+	Suffix *string              `json:"suffix,omitempty"`
+	Text   string               `json:"text"`
+	Tokens []answerToken        `json:"tokens"`
+	Stats  conversation.Summary `json:"stats"`
 
 	source bool // the prompt is one
 }

@@ -16,25 +16,23 @@ import (
 	"github.com/alecthomas/kong"
 
 	"grove"
-	"grove/gopher"
 	"grove/internal/command/exit"
 	"grove/internal/command/flags"
-	"grove/internal/command/served"
 	"grove/internal/command/terminal"
+	"grove/internal/gopher"
 	"grove/internal/machine"
+	"grove/internal/weights/find"
 	"grove/server"
 	"grove/server/access"
-	"grove/server/catalog"
 	"grove/server/serving"
 	"grove/server/traces"
 	"grove/server/wire"
-	"grove/weights/find"
 )
 
 // serveCommand serves models over HTTP.
 type serveCommand struct {
-	served.Flags
-	served.State
+	ServedFlags
+	State
 	flags.Address
 	callers
 	logging
@@ -78,7 +76,7 @@ func (c *serveCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	named, err := c.Flags.Models(c.All)
+	named, err := c.ServedFlags.Models(c.All)
 	if err != nil {
 		return err
 	}
@@ -118,8 +116,8 @@ func (c *serveCommand) Run() error {
 		Log:      log,
 	}, Verifies: c.TakeDrafts, Verifier: proxy}
 	if c.All {
-		config.Catalog = &catalog.Catalog{Store: find.System(), Open: func(m find.Model, memory uint64) (*grove.Model, error) {
-			n := served.Model{Name: m.Name, Path: m.Path}
+		config.Catalog = &server.Catalog{Store: find.System(), Open: func(m find.Model, memory uint64) (*grove.Model, error) {
+			n := Model{Name: m.Name, Path: m.Path}
 			n.Template = c.TemplateOf(append(named[:len(named):len(named)], n), n.Name)
 			return c.open(n, memory)
 		}}
@@ -233,14 +231,14 @@ func (c *serveCommand) queue() int {
 }
 
 // source returns the source that opens a model.
-func (c *serveCommand) source(n served.Model) server.Entry {
+func (c *serveCommand) source(n Model) server.Entry {
 	return server.Entry{Name: n.Name, Path: cmp.Or(n.Path, gopher.Name), Settings: c.Settings(n), Open: func(_ context.Context, memory uint64) (*grove.Model, error) {
 		return c.open(n, memory)
 	}}
 }
 
 // open opens a model in memory bytes for weights and cache; 0: as many as the machine has.
-func (c *serveCommand) open(n served.Model, memory uint64) (*grove.Model, error) {
+func (c *serveCommand) open(n Model, memory uint64) (*grove.Model, error) {
 	adapters, err := c.Adapters.Files(c.LoraIdle)
 	if err != nil {
 		return nil, err

@@ -11,8 +11,8 @@ import (
 	"grove/internal/command/harmless"
 	"grove/internal/command/terminal"
 	"grove/internal/mmap"
-	"grove/weights/find"
-	"grove/weights/gguf"
+	"grove/internal/weights/find"
+	"grove/internal/weights/gguf"
 )
 
 // showCommand describes a model.

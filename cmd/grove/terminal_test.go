@@ -17,9 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"grove"
-	"grove/gopher"
 	"grove/internal/command/terminal"
-	"grove/weights/gguf"
+	"grove/internal/gopher"
+	"grove/internal/weights/gguf"
 )
 
 // console is a person's side of a terminal.

@@ -10,8 +10,8 @@ import (
 	"grove/internal/command/flags"
 	"grove/internal/command/harmless"
 	"grove/internal/command/terminal"
-	"grove/text/token"
-	"grove/text/tokenizer"
+	"grove/internal/text/token"
+	"grove/internal/text/tokenizer"
 )
 
 // tokenizeCommand turns text into ids and back. It needs no tensors.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"grove/internal/command/arguments"
+	"grove/internal/command/flags"
 )
 
 // badValues are values that each variable refuses, whatever the command.
@@ -106,7 +106,7 @@ func TestVariablesTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parse := func(words ...string) (*kong.Context, error) { return arguments.Parse(parser, words) } // which begins with every flag as it was
+	parse := func(words ...string) (*kong.Context, error) { return flags.ParseArguments(parser, words) } // which begins with every flag as it was
 	find := func(line *kong.Context, name string) (string, bool) {
 		for _, p := range line.Path {
 			if p.Flag != nil && p.Flag.Name == name {

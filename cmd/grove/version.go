@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"grove"
-	"grove/gopher"
 	"grove/internal/command/terminal"
+	"grove/internal/gopher"
 )
 
 // versionCommand describes the build.

@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"grove/gopher"
-	"grove/model/synthetic"
-	"grove/weights/gguf"
-	"grove/weights/tensor"
+	"grove/internal/gopher"
+	"grove/internal/model/synthetic"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/tensor"
 )
 
 // contextTokens is the length of texts of the tests' model. It is that of conversations; the model was trained for less, and what it writes does not matter.

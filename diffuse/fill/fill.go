@@ -6,9 +6,8 @@ import (
 	"errors"
 
 	"grove/diffuse"
-	"grove/diffuse/board"
-	"grove/engine"
-	"grove/sample"
+	"grove/internal/engine"
+	"grove/internal/sample"
 )
 
 // Answer has the settings of an answer's canvases, of masks or of random tokens.
@@ -45,17 +44,17 @@ type canvas interface {
 // Canvas is an answer that is filled. It is for one goroutine.
 type Canvas struct {
 	canvas canvas
-	board  *board.Board
+	board  *Board
 }
 
-// Open begins an answer. It must be closed. Errors: those of [board.Open] and of the settings.
+// Open begins an answer. It must be closed. Errors: those of [OpenBoard] and of the settings.
 func Open(e *engine.Engine, r *Request) (*Canvas, error) {
 	c, places := &Canvas{}, r.Masks
 	if r.Random != nil {
 		places = &diffuse.Settings{Length: r.Random.Length}
 	}
 	var err error
-	if c.board, err = board.Open(e, places, len(r.Prompt), r.Terms); err != nil {
+	if c.board, err = OpenBoard(e, places, len(r.Prompt), r.Terms); err != nil {
 		return nil, err
 	}
 	c.board.SetSession(r.Session)

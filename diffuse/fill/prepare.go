@@ -5,10 +5,9 @@ import (
 	"fmt"
 
 	"grove/diffuse"
-	_ "grove/diffuse/smooth" // a policy
-	"grove/forest"
-	"grove/model"
-	"grove/text/token"
+	"grove/internal/forest"
+	"grove/internal/model"
+	"grove/internal/text/token"
 )
 
 // Wish says how a diffusion model fills the canvas of an answer, which has as many tokens as the answer may. The zero value is Fast-dLLM's threshold

@@ -6,8 +6,8 @@ import (
 	"math"
 	"strings"
 
-	"grove/weights/gguf"
-	"grove/weights/tensor"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/tensor"
 )
 
 // deltas are the classes of models with gated delta nets and short convolutions.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"grove/weights/tensor"
+	"grove/internal/weights/tensor"
 )
 
 // family is what differs between a folder of an architecture and one of Llama's names.

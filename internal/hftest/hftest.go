@@ -12,8 +12,8 @@ import (
 	"slices"
 	"strings"
 
-	"grove/weights/gguf"
-	"grove/weights/tensor"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/tensor"
 )
 
 // Folder is a model on its way to files; what is in it may be changed before it is written.

@@ -6,7 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"grove/weights/tensor"
+	"grove/internal/weights/tensor"
 )
 
 // Sizes of the models of [Folder.Become].

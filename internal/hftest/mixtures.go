@@ -3,7 +3,7 @@ package hftest
 import (
 	"fmt"
 
-	"grove/weights/tensor"
+	"grove/internal/weights/tensor"
 )
 
 func init() {

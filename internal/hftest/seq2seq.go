@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"grove/weights/gguf"
-	"grove/weights/tensor"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/tensor"
 )
 
 // T5Name returns how folders name a tensor of T5.

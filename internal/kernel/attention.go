@@ -1,6 +1,6 @@
 package kernel
 
-import "grove/weights/tensor"
+import "grove/internal/weights/tensor"
 
 // PageSlots is the number of slots of a cache page, and of the indices of an attention block (N2).
 const PageSlots = 64

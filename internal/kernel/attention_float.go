@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
-	"grove/weights/tensor"
+	"grove/internal/weights/tensor"
 )
 
 // keyLanes is the number of keys that lie interleaved: vector lanes are keys.

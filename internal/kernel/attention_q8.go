@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
-	"grove/weights/tensor"
+	"grove/internal/weights/tensor"
 )
 
 // q8Cache returns the cache format of Q8_0: per slot, blocks of 32 values with one F16 scale each.

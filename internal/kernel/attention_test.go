@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"grove/weights/tensor"
+	"grove/internal/weights/tensor"
 )
 
 var cacheTypes = []tensor.Type{tensor.F32, tensor.F16, tensor.Q8_0}

@@ -117,19 +117,19 @@ func readsOutside(f *ast.FuncDecl) bool {
 func TestCheckFuzz(t *testing.T) {
 	const code = "package kv\n\nfunc Parse(b []byte) {}\n\nfunc ReadAll(r io.Reader) {}\n\nfunc (T) Read(b []byte) {}\n"
 	const tests = "package kv\n\nfunc FuzzParse(f *testing.F) {}\n"
-	const row = "| `kv` | `FuzzParse` | `kv.Parse`, `kv.ReadAll` | 2 |\n"
+	const row = "| `internal/kv` | `FuzzParse` | `internal/kv.Parse`, `internal/kv.ReadAll` | 2 |\n"
 	for _, c := range []struct{ name, tests, table, want string }{
 		{"equal", tests, row, ""},
-		{"target without a line", tests + "\nfunc FuzzOther(f *testing.F) {}\n", row, "kv/k_test.go:5: FuzzOther is not in docs/fuzzing.md"},
-		{"line without a target", tests, row + "| `kv` | `FuzzZ` | `kv.Parse` | 2 |\n", "there is no kv FuzzZ"},
-		{"function without a target", tests, strings.Replace(row, ", `kv.ReadAll`", "", 1), "kv/k.go:5: ReadAll reads bytes from outside"},
-		{"no such function", tests, strings.Replace(row, "ReadAll`", "ReadAll`, `kv.Gone`", 1), "there is no function kv.Gone"},
+		{"target without a line", tests + "\nfunc FuzzOther(f *testing.F) {}\n", row, "internal/kv/k_test.go:5: FuzzOther is not in docs/fuzzing.md"},
+		{"line without a target", tests, row + "| `internal/kv` | `FuzzZ` | `internal/kv.Parse` | 2 |\n", "there is no internal/kv FuzzZ"},
+		{"function without a target", tests, strings.Replace(row, ", `internal/kv.ReadAll`", "", 1), "internal/kv/k.go:5: ReadAll reads bytes from outside"},
+		{"no such function", tests, strings.Replace(row, "ReadAll`", "ReadAll`, `internal/kv.Gone`", 1), "there is no function internal/kv.Gone"},
 		{"no seeds", tests, strings.Replace(row, "| 2 |", "| 0 |", 1), "has no seeds"},
-		{"a line of another form", tests, row + "| `kv` | FuzzParse | 3 |\n", "1 of 2 lines"},
+		{"a line of another form", tests, row + "| `internal/kv` | FuzzParse | 3 |\n", "1 of 2 lines"},
 		{"twice", tests, row + row, "stands twice"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m, err := load(fstest.MapFS{"kv/k.go": &fstest.MapFile{Data: []byte(code)}, "kv/k_test.go": &fstest.MapFile{Data: []byte(c.tests)}})
+			m, err := load(fstest.MapFS{"internal/kv/k.go": &fstest.MapFile{Data: []byte(code)}, "internal/kv/k_test.go": &fstest.MapFile{Data: []byte(c.tests)}})
 			if err != nil {
 				t.Fatal(err)
 			}

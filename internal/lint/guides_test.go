@@ -24,14 +24,14 @@ type guide struct {
 var everywhere = []string{"CHANGELOG.md", "DESIGN.md", "docs/adding/*", "docs/bytes.md", "docs/glossary.md", "docs/guides.md", "docs/methods/*", "internal/lint/*"}
 
 var guides = []guide{
-	{"docs/adding/method.md", []string{"ngram-pool", "method/text/pool"}, nil},
-	{"docs/adding/rule.md", []string{"traversal-iid", "TraversalIID"}, []string{"engine/rule_test.go"}},
+	{"docs/adding/method.md", []string{"ngram-pool", "method/text"}, nil},
+	{"docs/adding/rule.md", []string{"traversal-iid", "TraversalIID"}, []string{"internal/engine/rule_test.go"}},
 	{"docs/adding/search.md", []string{"awrs"}, []string{"docs/constraints.md"}}, // it is part of a constraint
 	{"docs/adding/constraint.md", []string{"TopNSigma", "top_n_sigma", "top-n-sigma", "top-nsigma"},
-		[]string{"engine/drafts_test.go", "recommend_test.go", "suite/modeltest/frozen_draws_test.go", "server/ollama_test.go"}},
+		[]string{"internal/engine/drafts_test.go", "recommend_test.go", "internal/suite/modeltest/frozen_draws_test.go", "server/ollama_test.go"}},
 	{"docs/adding/architecture.md", []string{"arcee"}, nil},
-	{"docs/adding/operation.md", []string{"ReluSquared", "reluSquaredRows"}, []string{"model/arch/*", "model/hybrid/*"}}, // models that use it
-	{"docs/adding/weight-type.md", []string{"Q5_1", "q5_1"}, []string{"weights/quantize/quantize_test.go"}},
+	{"docs/adding/operation.md", []string{"ReluSquared", "reluSquaredRows"}, []string{"internal/model/arch/*", "internal/model/arch/*"}}, // models that use it
+	{"docs/adding/weight-type.md", []string{"Q5_1", "q5_1"}, []string{"internal/weights/quantize/quantize_test.go"}},
 	{"docs/adding/route.md", []string{"/detokenize", "detokenizeRequest"}, []string{"server/memory_test.go", "server/access_test.go", "server/refuse_test.go"}},
 	{"docs/adding/command.md", []string{"mergeCommand", "grove merge"}, []string{"docs/adapters.md"}},
 }
@@ -240,10 +240,10 @@ func checkCommands(page string, block []string, files tree) (bad []string) {
 
 // TestCheckGuide plants faults in a guide.
 func TestCheckGuide(t *testing.T) {
-	const page = "# Adding\n\n## Files\n\n| file | change |\n|---|---|\n| `kv/NAME.go`, and `kv/list.go` | new |\n\n## The code\n\nFrom `kv/a.go`:\n\n    func a() {\n\n        b()\n    }\n\n" +
-		"## The proof\n\n    go test ./kv -run 'TestA/x|TestAll'\n"
+	const page = "# Adding\n\n## Files\n\n| file | change |\n|---|---|\n| `internal/kv/NAME.go`, and `internal/kv/list.go` | new |\n\n## The code\n\nFrom `internal/kv/a.go`:\n\n    func a() {\n\n        b()\n    }\n\n" +
+		"## The proof\n\n    go test ./internal/kv -run 'TestA/x|TestAll'\n"
 	files := map[string]string{
-		"docs/adding/x.md": page, "kv/a.go": "package kv\n\nfunc a() {\n\n\tb()\n}\n", "kv/list.go": "a()\n", "kv/a_test.go": "\nfunc TestA(\nfunc TestAll(",
+		"docs/adding/x.md": page, "internal/kv/a.go": "package kv\n\nfunc a() {\n\n\tb()\n}\n", "internal/kv/list.go": "a()\n", "internal/kv/a_test.go": "\nfunc TestA(\nfunc TestAll(",
 		"x/x_test.go": "a()",
 	}
 	for _, c := range []struct {
@@ -252,10 +252,10 @@ func TestCheckGuide(t *testing.T) {
 	}{
 		{"right", "", "", ""},
 		{"a file that the table lacks", "y/y.go", "a()", `docs/adding/x.md: the table lacks y/y.go, which has "a()"`},
-		{"no file of the table", "docs/adding/x.md", strings.Replace(page, "kv/list.go", "kv/none.go", 1), "no file is like kv/none.go"},
-		{"another code", "kv/a.go", "package kv\n\nfunc a() { b() }\n", `kv/a.go does not have the block that begins with "func a() {"`},
-		{"no test", "kv/a_test.go", "\nfunc TestA(", `runs no test that there is: TestAll`},
-		{"a block of no file", "docs/adding/x.md", strings.Replace(page, "From `kv/a.go`:", "It is:", 1), `the line "It is:" names no file`},
+		{"no file of the table", "docs/adding/x.md", strings.Replace(page, "internal/kv/list.go", "internal/kv/none.go", 1), "no file is like internal/kv/none.go"},
+		{"another code", "internal/kv/a.go", "package kv\n\nfunc a() { b() }\n", `internal/kv/a.go does not have the block that begins with "func a() {"`},
+		{"no test", "internal/kv/a_test.go", "\nfunc TestA(", `runs no test that there is: TestAll`},
+		{"a block of no file", "docs/adding/x.md", strings.Replace(page, "From `internal/kv/a.go`:", "It is:", 1), `the line "It is:" names no file`},
 		{"no table", "docs/adding/x.md", "# Adding\n", "no heading Files"},
 		{"another file that is not needed", "x/x_test.go", "", "nothing needs x/* among the other files"},
 	} {

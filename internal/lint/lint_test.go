@@ -135,18 +135,19 @@ func checkImports(m *module) (bad []string) {
 			switch r, _, known := roomOf(dir); {
 			case !known:
 				bad = append(bad, m.at(spec, "imports %q, which has no place in rooms", dir))
-			case r <= rank:
-				bad = append(bad, m.at(spec, "%s imports %s, which is not below it", s.dir, dir))
 			case why != "":
 				bad = append(bad, m.at(spec, "%s imports %s: %s", s.dir, dir, why))
+			case r <= rank:
+				bad = append(bad, m.at(spec, "%s imports %s, which is not below it", s.dir, dir))
 			}
 		}
 	}
 	return bad
 }
 
-// registries are the packages whose Register is called by packages that a program reaches through a list alone: NAME/all.
-var registries = []string{"method", "model", "search"}
+// registries are the packages whose Register is called by packages that a program reaches through a list alone. The list of searches is the package
+// that has them all.
+var registries = map[string]string{"method": "method/all", "internal/model": "internal/model/all", "search": "search/programs"}
 
 // checkLinks finds packages that register something and that the list of their registry does not import: no program would have them.
 func checkLinks(m *module) (bad []string) {
@@ -159,9 +160,9 @@ func checkLinks(m *module) (bad []string) {
 		}
 	}
 	for _, s := range m.code() {
-		for _, registry := range registries {
-			if list := registry + "/all"; imports[s.dir+" > "+registry] && !imports[list+" > "+s.dir] {
-				bad = append(bad, m.uses(s, modulePath+"/"+registry, []string{"Register"}, fmt.Sprintf("add %s to %s/all.go, or no program has it", s.dir, list))...)
+		for registry, list := range registries {
+			if imports[s.dir+" > "+registry] && s.dir != list && !imports[list+" > "+s.dir] {
+				bad = append(bad, m.uses(s, modulePath+"/"+registry, []string{"Register"}, fmt.Sprintf("add %s to package %s, or no program has it", s.dir, list))...)
 			}
 		}
 	}

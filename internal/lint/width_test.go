@@ -35,7 +35,7 @@ const (
 	leastLines   = 60
 )
 
-// A width is a measure of a subject: "compute.Exec", "compute", "kv/verbs.go", or "." for the module.
+// A width is a measure of a subject: "compute.Exec", "compute", "internal/kv/verbs.go", or "." for the module.
 type width struct{ kind, subject string }
 
 // A listed width is over its limit and allowed for a reason.

@@ -123,14 +123,14 @@ func TestCheckWords(t *testing.T) {
 		name, path, text string
 		want             string
 	}{
-		{"a comment", "kv/k.go", "package kv\n\n// A guess\n// comes true.\n", `kv/k.go:3: "guess": write draft, draft token`},
-		{"over lines", "kv/k.go", "package kv\n\n// It comes\n// true.\n", `kv/k.go:3: "comes\ntrue": write is accepted`},
-		{"a message", "kv/k.go", "package kv\n\nvar x = \"the victim waits\"\n", `kv/k.go:3: "victim": write preempted`},
+		{"a comment", "internal/kv/k.go", "package kv\n\n// A guess\n// comes true.\n", `internal/kv/k.go:3: "guess": write draft, draft token`},
+		{"over lines", "internal/kv/k.go", "package kv\n\n// It comes\n// true.\n", `internal/kv/k.go:3: "comes\ntrue": write is accepted`},
+		{"a message", "internal/kv/k.go", "package kv\n\nvar x = \"the victim waits\"\n", `internal/kv/k.go:3: "victim": write preempted`},
 		{"a document", "docs/a.md", "# A\n\nThe Law of a row.\n", `docs/a.md:3: "Law": write distribution`},
-		{"a name of a method", "kv/k.go", "package kv\n\nvar x = \"guess\"\n", ""},
-		{"another word", "kv/k.go", "package kv\n\n// A lawn, a flaw.\n", ""},
-		{"a test", "kv/k_test.go", "package kv\n\n// A guess.\n", ""},
-		{"not covered", "engine/e.go", "package engine\n\n// A guess.\n", ""},
+		{"a name of a method", "internal/kv/k.go", "package kv\n\nvar x = \"guess\"\n", ""},
+		{"another word", "internal/kv/k.go", "package kv\n\n// A lawn, a flaw.\n", ""},
+		{"a test", "internal/kv/k_test.go", "package kv\n\n// A guess.\n", ""},
+		{"not covered", "internal/engine/e.go", "package engine\n\n// A guess.\n", ""},
 		{"a file that is not covered", "a/b.md", "A guess.\n", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestCheckWords(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			bad, stale, err := checkWords(root, m, []string{"engine/...", "a/b.md", "clean"})
+			bad, stale, err := checkWords(root, m, []string{"internal/engine/...", "a/b.md", "clean"})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,7 +9,7 @@ import (
 	"time"
 	"unsafe"
 
-	"grove/internal/regular"
+	"grove/internal/fileio"
 )
 
 // Map is a file in memory. Its methods may be called from several goroutines, Close after all
@@ -24,7 +24,7 @@ type Map struct {
 // Only regular files can be opened. Errors of the system are [os.PathError] values without a package
 // prefix.
 func Open(path string) (*Map, error) {
-	f, err := regular.Open(path)
+	f, err := fileio.OpenRegular(path)
 	if err != nil {
 		return nil, err
 	}

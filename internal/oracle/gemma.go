@@ -3,7 +3,7 @@ package oracle
 import (
 	"math"
 
-	"grove/weights/tensor"
+	"grove/internal/weights/tensor"
 )
 
 // kept is the keys and values of the rows of a layer.

@@ -6,8 +6,8 @@ package oracle
 import (
 	"fmt"
 
-	"grove/weights/gguf"
-	"grove/weights/tensor"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/tensor"
 )
 
 // Model is a model file whose weights are converted to float64 when they are first used. One goroutine at a time may use it.

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"grove/batch"
+	"grove/server/batch"
 )
 
 // attempt is one try of a bundle, which ends somewhere.

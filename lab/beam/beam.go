@@ -11,7 +11,7 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 
-	"grove/batch"
+	"grove/server/batch"
 )
 
 // Line is a line of requests. Number is its place in the input, from 1: lines differ in it, failures name it, and of several lines with one custom_id that with the smallest

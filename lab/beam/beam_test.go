@@ -19,8 +19,8 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/log"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism"
 
-	"grove/batch"
-	"grove/gopher"
+	"grove/internal/gopher"
+	"grove/server/batch"
 )
 
 // nano is the model of the tests.

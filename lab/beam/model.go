@@ -13,11 +13,11 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/log"
 
 	"grove"
-	"grove/batch"
-	"grove/gopher"
+	"grove/internal/gopher"
+	"grove/internal/weights/find"
 	"grove/server"
+	"grove/server/batch"
 	"grove/server/serving"
-	"grove/weights/find"
 )
 
 // Model says which model workers open, and how. The zero value is the model inside the program. Answers are those of grove batch where Path, Name, Context, CacheType and

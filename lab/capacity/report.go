@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"grove"
-	"grove/engine/plan"
+	"grove/internal/engine/plan"
 )
 
 // Report is the plans of a work, and what a token costs whatever the machines are.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"grove/internal/near"
+	"grove/internal/options"
 )
 
 // Shape is the size of a model, in weights and in values. An operation is a multiply-add.
@@ -83,7 +83,7 @@ func Shapes() []string { return slices.Sorted(maps.Keys(named)) }
 func Named(name string) (Shape, error) {
 	s, ok := named[strings.ToLower(name)]
 	if !ok {
-		return s, fmt.Errorf("capacity: there is no shape %.40q; these are: %s%s", name, strings.Join(Shapes(), ", "), near.Hint(name, Shapes()))
+		return s, fmt.Errorf("capacity: there is no shape %.40q; these are: %s%s", name, strings.Join(Shapes(), ", "), options.NearHint(name, Shapes()))
 	}
 	return s, nil
 }

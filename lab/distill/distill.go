@@ -10,8 +10,8 @@ import (
 	"sync"
 
 	"grove"
-	"grove/sample/constrain/hmm"
-	"grove/text/token"
+	"grove/constrain/hmm"
+	"grove/internal/text/token"
 )
 
 // Options say of what texts a hidden Markov model is made, and how.

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"grove"
-	"grove/gopher"
+	"grove/constrain/hmm"
+	"grove/internal/gopher"
 	"grove/lab/distill"
-	"grove/sample/constrain/hmm"
 )
 
 // TestWrite makes the same file twice, reads it, and refuses what makes no sense.

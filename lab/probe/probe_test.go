@@ -12,10 +12,10 @@ import (
 	"testing"
 
 	"grove"
-	"grove/gopher"
+	"grove/internal/gopher"
+	"grove/internal/weights/safetensors"
+	"grove/internal/weights/tensor"
 	"grove/lab/distill/states"
-	"grove/weights/safetensors"
-	"grove/weights/tensor"
 )
 
 // TestKeys: atoms are bipolar and almost orthogonal, and unbinding the bundle of several pairs gives each concept back.

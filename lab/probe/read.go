@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"os"
 
-	"grove/weights/safetensors"
+	"grove/internal/weights/safetensors"
 )
 
 // read reads the states of texts and their labels, one object of roles and concepts a line.

@@ -114,7 +114,7 @@ func (s *source) commonFiles() (files []file, err error) {
 		"internal/command/completion/grove.zsh":  "completion/_grove",
 		"internal/command/completion/grove.fish": "completion/grove.fish",
 		"deploy/systemd/grove.service":           "systemd/grove.service",
-		"gopher/README.md":                       "licences/gopher/README.md",
+		"internal/gopher/README.md":              "licences/gopher/README.md",
 	}
 	documents, err := filepath.Glob(filepath.Join(s.root, "docs", "*.md"))
 	for _, name := range documents {

@@ -16,13 +16,13 @@ const newPath = "example.com/you/grove"
 // TestRewrite: paths of the module change where they are paths, and nowhere else.
 func TestRewrite(t *testing.T) {
 	for _, c := range []struct{ name, file, text, want string }{
-		{"imports", "a.go", "package a\n\nimport (\n\t\"fmt\"\n\n\t\"grove\"\n\tx \"grove/kv\"\n\t_ \"grovel/kv\"\n)\n\nvar s = \"grove\" + `grove/kv`\n",
-			"package a\n\nimport (\n\t\"fmt\"\n\n\t\"NEW\"\n\tx \"NEW/kv\"\n\t_ \"grovel/kv\"\n)\n\nvar s = \"grove\" + `grove/kv`\n"},
-		{"sorted", "a.go", "package a\n\nimport (\n\t\"github.com/x/y\"\n\t\"grove/kv\"\n)\n", "package a\n\nimport (\n\t\"NEW/kv\"\n\t\"github.com/x/y\"\n)\n"},
+		{"imports", "a.go", "package a\n\nimport (\n\t\"fmt\"\n\n\t\"grove\"\n\tx \"grove/internal/kv\"\n\t_ \"grovel/kv\"\n)\n\nvar s = \"grove\" + `grove/internal/kv`\n",
+			"package a\n\nimport (\n\t\"fmt\"\n\n\t\"NEW\"\n\tx \"NEW/kv\"\n\t_ \"grovel/kv\"\n)\n\nvar s = \"grove\" + `grove/internal/kv`\n"},
+		{"sorted", "a.go", "package a\n\nimport (\n\t\"github.com/x/y\"\n\t\"grove/internal/kv\"\n)\n", "package a\n\nimport (\n\t\"NEW/kv\"\n\t\"github.com/x/y\"\n)\n"},
 		{"nothing", "a.go", "package a\n\nimport \"fmt\"\n", "package a\n\nimport \"fmt\"\n"},
 		{"go.mod", "go.mod", "module grove/server/e2e\n\ngo 1.26.0\n\nrequire (\n\tgrove v0.0.0 // grove\n\tx.org/grove v1.0.0\n)\n\nreplace grove => ../..\n",
 			"module NEW/server/e2e\n\ngo 1.26.0\n\nrequire (\n\tNEW v0.0.0 // grove\n\tx.org/grove v1.0.0\n)\n\nreplace NEW => ../..\n"},
-		{"document", "a.md", "grove serves.\n\n    import \"grove/kv\"\n\n```go\nimport (\n\t\"grove\" // the root\n\t_ \"grove/method/all\"\n)\n```\n`go doc grove/sample`, `go doc grove`, `grove run \"grove\"`; go -C x run grove\n",
+		{"document", "a.md", "grove serves.\n\n    import \"grove/internal/kv\"\n\n```go\nimport (\n\t\"grove\" // the root\n\t_ \"grove/method/all\"\n)\n```\n`go doc grove/internal/sample`, `go doc grove`, `grove run \"grove\"`; go -C x run grove\n",
 			"grove serves.\n\n    import \"NEW/kv\"\n\n```go\nimport (\n\t\"NEW\" // the root\n\t_ \"NEW/method/all\"\n)\n```\n`go doc NEW/sample`, `go doc NEW`, `grove run \"grove\"`; go -C x run grove\n"},
 		{"other", "a.txt", "import \"grove\"\n", "import \"grove\"\n"},
 	} {
@@ -159,7 +159,7 @@ func TestCheckout(t *testing.T) {
 		}
 	}
 	run(t, copied, "go", "build", "./...")
-	run(t, copied, "go", "test", "./internal/lint", "./sample", "./weights/gguf", "./text/token", "./forest")
+	run(t, copied, "go", "test", "./internal/lint", "./internal/sample", "./internal/weights/gguf", "./internal/text/token", "./internal/forest")
 	if out := run(t, copied, "go", "run", "./cmd/grove", "version"); !strings.Contains(out, "grove-") {
 		t.Errorf("the version is %s", out)
 	}

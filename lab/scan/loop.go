@@ -1,6 +1,6 @@
 package scan
 
-import "grove/text/token"
+import "grove/internal/text/token"
 
 // Loop is a part of a text that repeats itself.
 type Loop struct {

@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"grove"
-	"grove/gopher"
-	"grove/text/token"
-	"grove/weights/gguf"
-	"grove/weights/tensor"
+	"grove/internal/gopher"
+	"grove/internal/text/token"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/tensor"
 )
 
 // A plant is what an edit of a model's output head makes it say behind a forced token, for certain.

@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 
 	"grove"
-	"grove/text/token"
+	"grove/internal/text/token"
 )
 
 // Report is the result of a scan.

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 
 	"grove"
-	"grove/text/token"
+	"grove/internal/text/token"
 )
 
 // Options say what is scanned.

@@ -14,12 +14,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
-	"grove/gopher"
+	"grove/internal/gopher"
+	"grove/internal/model/synthetic"
+	"grove/internal/sample"
+	"grove/internal/text/token"
+	"grove/internal/weights/gguf"
 	"grove/lab/scan"
-	"grove/model/synthetic"
-	"grove/sample"
-	"grove/text/token"
-	"grove/weights/gguf"
 )
 
 func open(t *testing.T, file []byte, o grove.Options) *grove.Model {

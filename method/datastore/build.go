@@ -9,8 +9,8 @@ import (
 	"io"
 	"slices"
 
-	"grove/text/token"
-	"grove/text/tokenizer"
+	"grove/internal/text/token"
+	"grove/internal/text/tokenizer"
 )
 
 // Builder collects texts for a datastore, with 8 bytes of memory for each token. It is for one goroutine.

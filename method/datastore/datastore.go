@@ -25,8 +25,8 @@ import (
 	"hash/crc32"
 
 	"grove/internal/mmap"
-	"grove/text/token"
-	"grove/text/tokenizer"
+	"grove/internal/text/token"
+	"grove/internal/text/tokenizer"
 )
 
 const (

@@ -14,8 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"grove/text/token"
-	"grove/text/tokenizer"
+	"grove/internal/text/token"
+	"grove/internal/text/tokenizer"
 )
 
 // numbers is a tokenizer of n tokens.

@@ -3,7 +3,7 @@ package grow
 import (
 	"context"
 
-	"grove/forest"
+	"grove/internal/forest"
 	"grove/method"
 )
 

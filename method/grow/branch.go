@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"grove/forest"
+	"grove/internal/forest"
+	"grove/internal/text/token"
 	"grove/method"
-	"grove/text/token"
 )
 
 // Branch is a [LogitSource] that follows a text with a sequence of a draft model: it commits the tokens that the text got

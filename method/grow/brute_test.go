@@ -10,11 +10,11 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"grove/forest"
+	"grove/internal/forest"
+	"grove/internal/sample"
+	"grove/internal/suite/growtest"
+	"grove/internal/text/token"
 	"grove/method"
-	"grove/method/grow/growtest"
-	"grove/sample"
-	"grove/text/token"
 )
 
 // branching is a model of a tiny vocabulary whose distributions differ behind every path.

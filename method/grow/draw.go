@@ -6,10 +6,10 @@ import (
 	"math/bits"
 	"slices"
 
+	"grove/internal/sample"
+	"grove/internal/text/token"
+	"grove/internal/verify"
 	"grove/method"
-	"grove/sample"
-	"grove/text/token"
-	"grove/verify"
 )
 
 // value is by what stochastic beam search decides where to grow.

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"testing"
 
-	"grove/forest"
+	"grove/internal/forest"
+	"grove/internal/sample"
+	"grove/internal/suite/growtest"
+	"grove/internal/text/token"
 	"grove/method"
-	"grove/method/grow/growtest"
-	"grove/sample"
-	"grove/text/token"
 )
 
 // TestEAGLE2Toy grows the worked tree of EAGLE-2's paper's rule with K = 2 and one further pass: the best three of the candidates a .6, a c .42, b .3, b e .27,

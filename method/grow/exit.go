@@ -3,10 +3,10 @@ package grow
 import (
 	"context"
 
-	"grove/forest"
+	"grove/internal/forest"
+	"grove/internal/sample"
+	"grove/internal/text/token"
 	"grove/method"
-	"grove/sample"
-	"grove/text/token"
 )
 
 // Exit is a [LogitSource] of the target's own first layers. Rows on the text's own trunk stop at a layer, where the model's head gives the logits

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"slices"
 
-	"grove/forest"
+	"grove/internal/forest"
+	"grove/internal/text/token"
 	"grove/method"
-	"grove/text/token"
 )
 
 // following is what sources that follow a text have in common: a sequence of a model, whose trunk holds a beginning of the text.

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"testing"
 
-	"grove/forest"
+	"grove/internal/forest"
+	"grove/internal/suite/growtest"
+	"grove/internal/text/token"
 	"grove/method"
-	"grove/method/grow/growtest"
-	"grove/text/token"
 )
 
 // hashed is a model whose logits are a function of the whole path.

@@ -8,11 +8,11 @@ import (
 	"slices"
 	"time"
 
-	"grove/compute"
+	"grove/internal/compute"
+	"grove/internal/sample"
+	"grove/internal/text/token"
+	"grove/internal/verify"
 	"grove/method"
-	"grove/sample"
-	"grove/text/token"
-	"grove/verify"
 )
 
 // LogitSource gives the logits behind the end of a text and behind drafts. It is for one goroutine.

@@ -10,13 +10,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"grove/forest"
+	"grove/internal/forest"
+	"grove/internal/sample"
 	"grove/internal/stat"
+	"grove/internal/suite/growtest"
+	"grove/internal/text/token"
+	"grove/internal/verify"
 	"grove/method"
-	"grove/method/grow/growtest"
-	"grove/sample"
-	"grove/text/token"
-	"grove/verify"
 )
 
 // tested is a drafter of a shape.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"grove/forest"
+	"grove/internal/forest"
 	"grove/internal/kernel"
 	"grove/method"
 )

@@ -3,8 +3,8 @@ package grow
 import (
 	"slices"
 
+	"grove/internal/sample"
 	"grove/method"
-	"grove/sample"
 )
 
 // Product turns one list of candidates a depth, such as heads give, into a tree: a path's probability is the product

@@ -1,8 +1,8 @@
 package grow
 
 import (
+	"grove/internal/sample"
 	"grove/method"
-	"grove/sample"
 )
 
 // MemoryFor returns what trees of a shape take, of so many drafts at most.

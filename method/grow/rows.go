@@ -3,9 +3,9 @@ package grow
 import (
 	"context"
 
-	"grove/forest"
+	"grove/internal/forest"
+	"grove/internal/text/token"
 	"grove/method"
-	"grove/text/token"
 )
 
 // Rows runs drafts as rows behind a trunk, and knows the rows that live: it is the part of a [LogitSource] that does not

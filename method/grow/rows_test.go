@@ -4,10 +4,10 @@ import (
 	"slices"
 	"testing"
 
-	"grove/forest"
+	"grove/internal/forest"
+	"grove/internal/suite/growtest"
+	"grove/internal/text/token"
 	"grove/method"
-	"grove/method/grow/growtest"
-	"grove/text/token"
 )
 
 // TestBeside: rows beside a pass run once, behind its own, and do not live on as drafts.

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"grove/internal/text/token"
 	"grove/method"
-	"grove/text/token"
 )
 
 // slot is a place in the tree: that of the k-th draw behind a node. Whether it is filled depends on its value, which is known

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"testing"
 
+	"grove/internal/sample"
+	"grove/internal/suite/growtest"
 	"grove/method"
-	"grove/method/grow/growtest"
-	"grove/sample"
 )
 
 // grown returns the tree of a drafter behind token 0, whose paths may be depth long.

@@ -1,6 +1,6 @@
 package grow
 
-import "grove/text/token"
+import "grove/internal/text/token"
 
 // Stop decides where a chain of drafts ends, by a score of each draft: what a head says of the draft model's state, the draft's
 // probability, or its number. It is for one text at a time, on one goroutine; no call allocates. A stop decides whether there is

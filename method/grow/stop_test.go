@@ -5,10 +5,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"grove/internal/sample"
+	"grove/internal/suite/growtest"
+	"grove/internal/text/token"
 	"grove/method"
-	"grove/method/grow/growtest"
-	"grove/sample"
-	"grove/text/token"
 )
 
 // told is a rule that ends chains with draft number last, and keeps what it is told.

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"sync"
 
+	"grove/internal/text/token"
 	"grove/method"
 	"grove/method/vocabulary"
-	"grove/text/token"
 )
 
 // Trim picks the part of a draft model's vocabulary that its head computes, by how frequent tokens were in the texts

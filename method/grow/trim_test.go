@@ -5,11 +5,11 @@ import (
 	"slices"
 	"testing"
 
-	"grove/compute"
-	"grove/forest"
+	"grove/internal/compute"
+	"grove/internal/forest"
+	"grove/internal/suite/growtest"
+	"grove/internal/text/token"
 	"grove/method"
-	"grove/method/grow/growtest"
-	"grove/text/token"
 )
 
 func TestTrim(t *testing.T) {

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"slices"
 
-	"grove/forest"
+	"grove/internal/forest"
+	"grove/internal/sample"
+	"grove/internal/text/token"
 	"grove/method"
-	"grove/sample"
-	"grove/text/token"
 )
 
 // Found is a set of layers to pass over that [Find] found.

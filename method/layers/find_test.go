@@ -5,10 +5,10 @@ import (
 	"errors"
 	"testing"
 
-	"grove/forest"
+	"grove/internal/forest"
+	"grove/internal/suite/growtest"
+	"grove/internal/text/token"
 	"grove/method"
-	"grove/method/grow/growtest"
-	"grove/text/token"
 )
 
 const vocabulary = 40

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"testing"
 
+	"grove/internal/suite/growtest"
 	"grove/method"
-	"grove/method/grow/growtest"
 )
 
 // TestMeets: a model has enough layers or too few, or there is none.

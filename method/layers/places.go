@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"grove/forest"
+	"grove/internal/forest"
 )
 
 // Places says how many layers a token runs by its place behind the prompt (SkipDecode: Autoregressive Skip Decoding with Batching and Caching for

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"grove/forest"
+	"grove/internal/forest"
 )
 
 // TestPlaces: the numbers of the paper's formula, and sets that shrink.

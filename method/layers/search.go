@@ -9,7 +9,7 @@ import (
 	"math/rand/v2"
 	"sync"
 
-	"grove/forest"
+	"grove/internal/forest"
 	"grove/method"
 )
 

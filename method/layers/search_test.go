@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"grove/forest"
+	"grove/internal/forest"
 	"grove/method"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"grove/forest"
+	"grove/internal/forest"
 )
 
 // Set is a set of parts of layers to pass over: of attention parts and of feed-forward parts. A layer in both is passed over as a whole.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"grove/forest"
+	"grove/internal/forest"
 )
 
 func TestSpelling(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"sync"
 
-	"grove/forest"
+	"grove/internal/forest"
 )
 
 // MostExits bounds the exits between which is chosen.

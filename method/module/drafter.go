@@ -3,9 +3,9 @@ package module
 import (
 	"context"
 
+	"grove/internal/sample"
 	"grove/method"
 	"grove/method/grow"
-	"grove/sample"
 )
 
 // Following is the part of a source that does not depend on what is drafted: it follows a text, by the features that come with its updates. It is for one goroutine.

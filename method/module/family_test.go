@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"grove/forest"
+	"grove/internal/forest"
 	"grove/method"
 )
 

@@ -3,7 +3,7 @@ package module
 import (
 	"context"
 
-	"grove/forest"
+	"grove/internal/forest"
 	"grove/method"
 	"grove/method/grow"
 )

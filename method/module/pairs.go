@@ -3,10 +3,10 @@ package module
 import (
 	"context"
 
-	"grove/forest"
+	"grove/internal/forest"
+	"grove/internal/text/token"
 	"grove/method"
 	"grove/method/grow"
-	"grove/text/token"
 )
 
 // Pairs is a [Growing] source of a module whose pass over a block of pairs, each a token and a feature, drafts as many tokens (Falcon, Gao et al. 2025). The last

@@ -7,12 +7,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"grove/compute"
-	"grove/forest"
+	"grove/internal/compute"
+	"grove/internal/forest"
+	"grove/internal/suite/growtest"
+	"grove/internal/text/token"
 	"grove/method"
 	"grove/method/grow"
-	"grove/method/grow/growtest"
-	"grove/text/token"
 )
 
 // paired is a text of distinct tokens that a module with blocks of pairs drafts for. A feature has its token and its place in the text; what a row gives, the

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"grove/forest"
+	"grove/internal/forest"
 	"grove/method"
 	"grove/method/grow"
 )

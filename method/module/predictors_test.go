@@ -4,12 +4,12 @@ import (
 	"slices"
 	"testing"
 
-	"grove/compute"
-	"grove/forest"
+	"grove/internal/compute"
+	"grove/internal/forest"
+	"grove/internal/suite/growtest"
+	"grove/internal/text/token"
 	"grove/method"
 	"grove/method/grow"
-	"grove/method/grow/growtest"
-	"grove/text/token"
 )
 
 // chain is a text that the predictors of a file draft for. The target's feature of a token is its place. What a row of predictor p gives is 1000(p+1), and how

@@ -3,10 +3,10 @@ package module
 import (
 	"context"
 
-	"grove/compute"
+	"grove/internal/compute"
+	"grove/internal/sample"
 	"grove/method"
 	"grove/method/grow"
-	"grove/sample"
 )
 
 // Ranked is a source of one row of logits for each depth behind the text, none of which knows the drafts of the others.

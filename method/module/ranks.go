@@ -1,7 +1,7 @@
 package module
 
 import (
-	"grove/forest"
+	"grove/internal/forest"
 	"math"
 )
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"grove/forest"
+	"grove/internal/forest"
 )
 
 // TestRank compares the rank head with a plain computation.

@@ -3,10 +3,10 @@ package module
 import (
 	"context"
 
-	"grove/forest"
+	"grove/internal/forest"
+	"grove/internal/text/token"
 	"grove/method"
 	"grove/method/grow"
-	"grove/text/token"
 )
 
 // Slots is a [Source] of a module whose rows of a token are a block of slots (SpecBlock, 2026). A slot gives the logits of one token: the first those behind the block's

@@ -8,11 +8,11 @@ package module
 import (
 	"context"
 
-	"grove/compute"
-	"grove/forest"
+	"grove/internal/compute"
+	"grove/internal/forest"
+	"grove/internal/text/token"
 	"grove/method"
 	"grove/method/grow"
-	"grove/text/token"
 )
 
 // Source is a [grow.LogitSource] of a draft module that drafts token by token: EAGLE's, or a predictor of the model's file. A row of the module has a token and

@@ -6,12 +6,12 @@ import (
 	"slices"
 	"testing"
 
-	"grove/compute"
-	"grove/forest"
+	"grove/internal/compute"
+	"grove/internal/forest"
+	"grove/internal/suite/growtest"
+	"grove/internal/text/token"
 	"grove/method"
 	"grove/method/grow"
-	"grove/method/grow/growtest"
-	"grove/text/token"
 )
 
 // busy is a model without a free slot, while it says so.

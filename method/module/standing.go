@@ -4,10 +4,10 @@ import (
 	"context"
 	"slices"
 
-	"grove/forest"
+	"grove/internal/forest"
+	"grove/internal/sample"
 	"grove/method"
 	"grove/method/grow"
-	"grove/sample"
 )
 
 const (

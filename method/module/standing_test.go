@@ -5,12 +5,12 @@ import (
 	"slices"
 	"testing"
 
-	"grove/compute"
-	"grove/forest"
+	"grove/internal/compute"
+	"grove/internal/forest"
+	"grove/internal/sample"
+	"grove/internal/suite/growtest"
+	"grove/internal/text/token"
 	"grove/method"
-	"grove/method/grow/growtest"
-	"grove/sample"
-	"grove/text/token"
 )
 
 const vocabulary = 40

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
+	"grove/internal/text/token"
 	"grove/method"
 	"grove/method/grow"
-	"grove/text/token"
 )
 
 // trunk follows a text in a sequence of a draft module: the rows of the text, whose features the target has given, are the sequence's trunk. It keeps the features of

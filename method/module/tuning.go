@@ -5,8 +5,8 @@ import (
 	"slices"
 	"sync"
 
+	"grove/internal/text/token"
 	"grove/method"
-	"grove/text/token"
 )
 
 // Tuning adapts the last product of a rank head to the texts that it serves, where that pays: the tokens that came are the right classes, for free. A bandit with two

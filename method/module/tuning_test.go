@@ -4,9 +4,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"grove/forest"
+	"grove/internal/forest"
+	"grove/internal/text/token"
 	"grove/method"
-	"grove/text/token"
 )
 
 // rankModule is a module with a random rank head of 8 hidden values for states of 4.

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"grove/compute/vocab"
-	"grove/text/token"
+	"grove/internal/compute"
+	"grove/internal/text/token"
 )
 
 // Frequencies counts how often tokens of a vocabulary were in texts, by groups of [Group] ids, which a head computes
@@ -19,7 +19,7 @@ type Frequencies struct {
 }
 
 // Group is the number of tokens that a head computes together, which count as one.
-const Group = vocab.Group
+const Group = compute.SubsetGroup
 
 const (
 	// forgetAfter is how many tokens are counted before all counts are halved.

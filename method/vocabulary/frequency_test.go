@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"grove/text/token"
+	"grove/internal/text/token"
 )
 
 // TestCoverage: the share of texts rises with the groups that are kept, to all of them at the number of different groups in the texts.

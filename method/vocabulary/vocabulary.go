@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"math"
 
-	"grove/internal/cachefile"
+	"grove/internal/fileio"
 )
 
 // Acceptance is the probability that a draft is accepted where those before it are: Alpha where the head of the draft model computes
@@ -59,7 +59,7 @@ type Measured struct {
 // Path names the file in the user's cache directory that keeps what was [Measured]: by the files of the costs of the target and
 // of the draft model.
 func Path(target, draft string) (string, error) {
-	return cachefile.Path("vocabulary", target, draft)
+	return fileio.CachePath("vocabulary", target, draft)
 }
 
 // Save writes what was measured to a file; readers find the old file or all of the new.
@@ -68,14 +68,14 @@ func (v *Measured) Save(path string) error {
 	if err != nil {
 		return fmt.Errorf("vocabulary: %w", err)
 	}
-	return cachefile.Write(path, text)
+	return fileio.WriteCache(path, text)
 }
 
 // Load reads what Save wrote for a draft model of so many groups of tokens. A file that is missing or makes no sense counts
 // as none: the result is then [Usual] without counts.
 func Load(path string, groups int) Measured {
 	v := Measured{}
-	if json.Unmarshal(cachefile.Read(path, 1<<22), &v) != nil || !(v.Alpha > 0 && v.Alpha <= 1 && v.Kappa >= 0 && v.Kappa <= mostKappa) || len(v.Counts) != groups {
+	if json.Unmarshal(fileio.ReadCache(path, 1<<22), &v) != nil || !(v.Alpha > 0 && v.Alpha <= 1 && v.Kappa >= 0 && v.Kappa <= mostKappa) || len(v.Counts) != groups {
 		return Measured{Acceptance: Usual}
 	}
 	return v

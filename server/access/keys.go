@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"grove/internal/regular"
+	"grove/internal/fileio"
 	"grove/server/wire"
 )
 
@@ -63,7 +63,7 @@ func ReadSecrets(path string) (keys []Key, err error) {
 }
 
 func readBounded(path string) ([]byte, error) {
-	text, err := regular.Read(path, maxKeyFile)
+	text, err := fileio.ReadRegular(path, maxKeyFile)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}

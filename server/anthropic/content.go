@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"grove"
+	"grove/internal/text/chat"
 	"grove/server/wire"
-	"grove/text/chat"
 )
 
 // content is a text, or a list of blocks.

@@ -5,10 +5,10 @@ import (
 	"strings"
 
 	"grove"
+	"grove/internal/text/answer"
 	"grove/server/driver"
 	"grove/server/serving"
 	"grove/server/wire"
-	"grove/text/answer"
 )
 
 // encoder writes the answer of /v1/messages: blocks, of which the last one may go on.

@@ -20,8 +20,8 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
-	"grove/batch"
 	"grove/server/access"
+	"grove/server/batch"
 	"grove/server/driver"
 	"grove/server/wire"
 )

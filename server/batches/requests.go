@@ -11,7 +11,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
-	"grove/batch"
+	"grove/server/batch"
 	"grove/server/driver"
 	"grove/server/wire"
 )

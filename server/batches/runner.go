@@ -14,8 +14,8 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
-	"grove/batch"
 	"grove/server/access"
+	"grove/server/batch"
 )
 
 // Why a batch ends early.

@@ -10,11 +10,11 @@ import (
 	"strings"
 
 	"grove"
+	"grove/internal/text/answer"
+	"grove/internal/text/chat"
 	"grove/server/serving"
 	"grove/server/structured"
 	"grove/server/wire"
-	"grove/text/answer"
-	"grove/text/chat"
 )
 
 // Chat is a conversation to answer.

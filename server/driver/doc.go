@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"grove"
+	"grove/internal/weights/find"
 	"grove/server/serving"
 	"grove/server/traces"
 	"grove/server/wire"
-	"grove/weights/find"
 )
 
 // WriteTime is how long a client may take to read an answer that is sent at once.

@@ -5,10 +5,10 @@ import (
 	"errors"
 
 	"grove"
+	"grove/internal/text/token"
 	"grove/server/access"
 	"grove/server/serving"
 	"grove/server/wire"
-	"grove/text/token"
 )
 
 // Embedded are the embeddings of texts.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"grove"
+	"grove/internal/weights/find"
 	"grove/server/serving"
-	"grove/weights/find"
 )
 
 // Described has the values of the header of a model's file.

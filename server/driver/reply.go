@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"grove"
+	"grove/internal/text/token"
 	"grove/server/wire"
-	"grove/text/token"
 )
 
 // MaxKept bounds the log-probabilities that are kept for an answer that is sent whole, in bytes; those of /v1/responses, which stores

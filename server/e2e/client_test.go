@@ -16,19 +16,19 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 
 	"grove"
-	"grove/gopher"
-	"grove/internal/cachefile"
+	"grove/internal/fileio"
+	"grove/internal/gopher"
+	"grove/internal/weights/gguf"
 	"grove/server"
 	"grove/server/access"
 	"grove/server/batches"
-	"grove/weights/gguf"
 )
 
 // model is the name that the tests' model is served by.
 const model = "gopher"
 
 // TestMain keeps the tests out of the user's cache directory.
-func TestMain(m *testing.M) { os.Exit(cachefile.RunApart(m)) }
+func TestMain(m *testing.M) { os.Exit(fileio.RunApart(m)) }
 
 // file returns the model inside grove with a chat template.
 func file(t *testing.T) []byte {

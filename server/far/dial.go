@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"grove"
-	"grove/remote"
+	"grove/server/far/remote"
 	"grove/server/wire"
 )
 

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"grove"
-	"grove/remote"
+	"grove/internal/text/token"
 	"grove/server/access"
-	"grove/text/token"
+	"grove/server/far/remote"
 )
 
 // pace is what is known of the far server's speed, from all answers. The proxy's lock guards it.

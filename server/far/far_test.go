@@ -15,15 +15,15 @@ import (
 	"time"
 
 	"grove"
-	"grove/gopher"
-	"grove/internal/cachefile"
+	"grove/internal/fileio"
+	"grove/internal/gopher"
 	"grove/server"
 	"grove/server/far"
 	"grove/server/serving"
 )
 
 // TestMain keeps the tests out of the user's cache directory.
-func TestMain(m *testing.M) { os.Exit(cachefile.RunApart(m)) }
+func TestMain(m *testing.M) { os.Exit(fileio.RunApart(m)) }
 
 // options are those of the tests' models. Methods are eager, so that drafts are verified wherever there are any.
 var options = grove.Options{Parallel: 4, Queue: 64, Threads: 1, Eager: true, Forget: true, ChatTemplate: "chatml"}

@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"grove"
-	"grove/remote"
+	"grove/internal/text/token"
 	"grove/server/driver"
+	"grove/server/far/remote"
 	"grove/server/serving"
-	"grove/text/token"
 )
 
 // TestPanicOfDraft expects that a panic of the near model ends its drafts, and neither the answer nor the process.

@@ -17,10 +17,10 @@ import (
 	"time"
 
 	"grove"
-	"grove/remote"
 	"grove/server/access"
 	"grove/server/driver"
 	"grove/server/exposition"
+	"grove/server/far/remote"
 	"grove/server/serving"
 	"grove/server/wire"
 )

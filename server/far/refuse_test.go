@@ -14,14 +14,14 @@ import (
 	"time"
 
 	"grove"
-	"grove/gopher"
-	"grove/remote"
+	"grove/internal/gopher"
+	"grove/internal/text/token"
 	"grove/server"
 	"grove/server/access"
 	"grove/server/driver"
 	"grove/server/far"
+	"grove/server/far/remote"
 	"grove/server/serving"
-	"grove/text/token"
 )
 
 // code returns the code of an error.

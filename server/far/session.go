@@ -12,12 +12,12 @@ import (
 	"sync"
 	"time"
 
+	"grove/internal/text/token"
 	"grove/method"
-	"grove/remote"
 	"grove/server/access"
+	"grove/server/far/remote"
 	"grove/server/serving"
 	"grove/server/wire"
-	"grove/text/token"
 )
 
 // maxWait bounds how long a step waits for drafts.

@@ -20,12 +20,12 @@ import (
 	"time"
 
 	"grove"
-	"grove/remote"
+	"grove/internal/text/token"
 	"grove/server/access"
 	"grove/server/driver"
+	"grove/server/far/remote"
 	"grove/server/serving"
 	"grove/server/wire"
-	"grove/text/token"
 )
 
 // The headers of a connection.

@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"grove"
+	"grove/internal/text/token"
 	"grove/server/driver"
 	"grove/server/serving"
 	"grove/server/wire"
-	"grove/text/token"
 )
 
 // The bounds of what an answer repeats of its request.

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"grove/internal/text/token"
 	"grove/server/driver"
 	"grove/server/wire"
-	"grove/text/token"
 )
 
 // tokenizeRequest is the body of /tokenize.

@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"grove"
+	"grove/internal/text/answer"
+	"grove/internal/text/token"
 	"grove/server/driver"
 	"grove/server/serving"
 	"grove/server/wire"
-	"grove/text/answer"
-	"grove/text/token"
 )
 
 // encoder writes the answers of /api/chat and /api/generate: lines, of which the last one has the figures.

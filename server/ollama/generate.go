@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"grove"
+	"grove/internal/text/chat"
+	"grove/internal/text/token"
 	"grove/server/driver"
 	"grove/server/structured"
 	"grove/server/wire"
-	"grove/text/chat"
-	"grove/text/token"
 )
 
 // chatRequest is the body of /api/chat.

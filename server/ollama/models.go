@@ -9,10 +9,10 @@ import (
 
 	"grove"
 	"grove/internal/mmap"
+	"grove/internal/weights/gguf"
 	"grove/server/driver"
 	"grove/server/serving"
 	"grove/server/wire"
-	"grove/weights/gguf"
 )
 
 // details describe a model as this API does.

@@ -5,11 +5,10 @@ import (
 	"errors"
 	"net/http"
 
+	"grove/internal/weights/find"
+	"grove/internal/weights/pull"
 	"grove/server/driver"
 	"grove/server/wire"
-	"grove/weights/find"
-	"grove/weights/pull"
-	"grove/weights/pull/transfer"
 )
 
 // maxPulls is the number of models that clients may pull at a time.
@@ -89,14 +88,14 @@ func pullModel(x *driver.Request) error {
 	if _, err := pull.Run(ctx, ref, o); err != nil {
 		return failed(ctx, err)
 	}
-	return x.Reply(progress{Status: string(transfer.Done)})
+	return x.Reply(progress{Status: string(pull.Done)})
 }
 
 // lineOf returns an event as ollama writes it: a file is named by the beginning of its digest.
 func lineOf(e pull.Event) progress {
 	p := progress{Status: string(e.State), Digest: e.Digest, Total: e.Total, Completed: e.Completed}
 	switch {
-	case e.State == transfer.Note:
+	case e.State == pull.Note:
 		p.Status = e.Text
 	case e.File != "" && p.Digest == "":
 		p.Status += " " + e.File
@@ -111,7 +110,7 @@ func failed(ctx context.Context, err error) *wire.Error {
 	if errors.Is(context.Cause(ctx), wire.ErrStopping) {
 		return wire.ErrStopping
 	}
-	var status *transfer.StatusError
+	var status *pull.StatusError
 	e := &wire.Error{Status: http.StatusBadGateway, Type: wire.TypeServer, Code: "pull_failed", Message: wire.Plain(err), Cause: err}
 	if errors.As(err, &status) && status.Code == http.StatusNotFound {
 		e.Status, e.Type = http.StatusNotFound, wire.TypeInvalid

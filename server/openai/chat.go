@@ -4,12 +4,12 @@ import (
 	"strconv"
 
 	"grove"
+	"grove/internal/text/answer"
+	"grove/internal/text/token"
 	"grove/server/driver"
 	"grove/server/serving"
 	"grove/server/structured"
 	"grove/server/wire"
-	"grove/text/answer"
-	"grove/text/token"
 )
 
 // chatRequest is the body of /v1/chat/completions.

@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 
 	"grove"
+	"grove/internal/text/token"
 	"grove/server/driver"
 	"grove/server/serving"
 	"grove/server/structured"
 	"grove/server/wire"
-	"grove/text/token"
 )
 
 // completionRequest is the body of /v1/completions.

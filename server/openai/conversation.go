@@ -5,11 +5,11 @@ import (
 	"errors"
 
 	"grove"
+	"grove/internal/text/answer"
+	"grove/internal/text/chat"
 	"grove/server/driver"
 	"grove/server/structured"
 	"grove/server/wire"
-	"grove/text/answer"
-	"grove/text/chat"
 )
 
 // message is one message of a conversation.

@@ -7,11 +7,11 @@ import (
 	"strings"
 
 	"grove"
+	"grove/internal/text/answer"
+	"grove/internal/text/token"
 	"grove/server/driver"
 	"grove/server/serving"
 	"grove/server/wire"
-	"grove/text/answer"
-	"grove/text/token"
 )
 
 // responseEncoder writes the answer of /v1/responses: items, of which the last one may be a message that goes on.

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"grove"
+	"grove/internal/text/chat"
+	"grove/internal/text/token"
 	"grove/server/access"
 	"grove/server/wire"
-	"grove/text/chat"
-	"grove/text/token"
 )
 
 // OpenModel is an open model, and the answers that it computes. It is safe for concurrent use.

@@ -15,7 +15,7 @@ import (
 
 	"grove"
 	"grove/internal/machine"
-	"grove/internal/near"
+	"grove/internal/options"
 	"grove/server/access"
 	"grove/server/wire"
 )
@@ -198,7 +198,7 @@ func (p *Pool) find(name string) (*entry, error) {
 	}
 	return nil, &wire.Error{
 		Status: 404, Type: wire.TypeInvalid, Param: "model", Code: "model_not_found",
-		Message: fmt.Sprintf("the model %q is not served; %s%s", wire.Clip(name), served, near.Hint(name, names)),
+		Message: fmt.Sprintf("the model %q is not served; %s%s", wire.Clip(name), served, options.NearHint(name, names)),
 	}
 }
 

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"grove"
+	"grove/internal/text/token"
 	"grove/server/access"
 	"grove/server/traces"
 	"grove/server/wire"
-	"grove/text/token"
 )
 
 // Spec says which answers a job computes.

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"grove"
-	"grove/text/token"
+	"grove/internal/text/token"
 )
 
 // Usage counts the tokens of a request as OpenAI's API does.

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"grove/internal/quota"
 	"grove/server/wire"
 )
 
@@ -24,7 +23,7 @@ const (
 
 // Work bounds the memory of bodies, and the number of those that are worked on at a time. It is safe for concurrent use.
 type Work struct {
-	memory       *quota.Quota
+	memory       *Quota
 	small, large chan struct{} // have a value for each body that is worked on
 
 	mu      sync.Mutex
@@ -35,13 +34,13 @@ type Work struct {
 // newWork returns the work of requests that may hold most bytes.
 func newWork(most func() int64) *Work {
 	threads := runtime.GOMAXPROCS(0)
-	return &Work{memory: quota.New(most, bodyWork*smallBody), small: make(chan struct{}, 2*threads), large: make(chan struct{}, max(1, threads/2))}
+	return &Work{memory: NewQuota(most, bodyWork*smallBody), small: make(chan struct{}, 2*threads), large: make(chan struct{}, max(1, threads/2))}
 }
 
 // Held is the memory that one request holds. It is for one goroutine.
 type Held struct {
 	work   *Work
-	memory *quota.Held
+	memory *QuotaHeld
 	body   int64
 }
 

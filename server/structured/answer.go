@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"grove"
-	"grove/text/answer"
+	"grove/internal/text/answer"
 )
 
 // Answer is the answer to a conversation under way: its content, its thoughts and its calls.

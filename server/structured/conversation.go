@@ -9,8 +9,8 @@ import (
 	exact "github.com/go-json-experiment/json" // names of fields are those of their case
 
 	"grove"
+	"grove/internal/text/calls"
 	"grove/server/wire"
-	"grove/text/calls"
 )
 
 // Conversation has the values that decide the form of an answer to a conversation, besides the fields.

@@ -9,9 +9,9 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"grove/internal/text/calls"
+	"grove/internal/text/token"
 	"grove/server/wire"
-	"grove/text/calls"
-	"grove/text/token"
 )
 
 // Kind says what a [Form] is written in.

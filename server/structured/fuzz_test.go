@@ -5,11 +5,11 @@ import (
 	"testing"
 
 	"grove"
+	"grove/internal/text/answer"
+	"grove/internal/text/calls"
+	"grove/internal/text/chat"
 	"grove/server/structured"
 	"grove/server/wire"
-	"grove/text/answer"
-	"grove/text/calls"
-	"grove/text/chat"
 )
 
 // conversation is a body with tools.

@@ -8,11 +8,11 @@ import (
 	"testing"
 
 	"grove"
+	"grove/internal/text/answer"
+	"grove/internal/text/calls"
+	"grove/internal/text/chat"
 	"grove/server/structured"
 	"grove/server/wire"
-	"grove/text/answer"
-	"grove/text/calls"
-	"grove/text/chat"
 )
 
 // body has the fields of all routes, and a format.

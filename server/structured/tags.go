@@ -7,8 +7,8 @@ import (
 
 	exact "github.com/go-json-experiment/json" // names of fields are those of their case
 
+	"grove/internal/text/calls"
 	"grove/server/wire"
-	"grove/text/calls"
 )
 
 // tags are structural tags: free text, in which a trigger begins a structure.

@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"grove"
-	"grove/text/token"
+	"grove/internal/text/token"
 )
 
 // Prompt is a text, or tokens.

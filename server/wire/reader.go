@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"grove/internal/near"
+	"grove/internal/options"
 )
 
 // Own is for types that read themselves.
@@ -391,7 +391,7 @@ func (r *Reader) leaveOut(name string, s *shape, top bool) error {
 	if top {
 		known = append(known, toleratedNames()...)
 	}
-	e := r.Refuse("the field is not known%s", near.Hint(name, known))
+	e := r.Refuse("the field is not known%s", options.NearHint(name, known))
 	e.Code = "unknown_parameter"
 	return e
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"grove"
-	"grove/text/token"
+	"grove/internal/text/token"
 )
 
 // The bounds of requests that no tag has, or that tags repeat.

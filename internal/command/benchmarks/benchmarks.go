@@ -14,10 +14,10 @@ import (
 	"grove/internal/command/exit"
 	"grove/internal/command/flags"
 	"grove/internal/command/terminal"
-	"grove/internal/near"
-	"grove/model/synthetic"
-	"grove/weights/gguf"
-	"grove/weights/tensor"
+	"grove/internal/model/synthetic"
+	"grove/internal/options"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/tensor"
 )
 
 // Command is the commands of grove bench.
@@ -147,7 +147,7 @@ func (t *WeightType) UnmarshalText(text []byte) error {
 		}
 	}
 	names := strings.Fields(strings.Trim(fmt.Sprint(tensor.Types()), "[]"))
-	return fmt.Errorf("weight type %q is not known; the types are %s%s", text, strings.Join(names, ", "), near.Hint(string(text), names))
+	return fmt.Errorf("weight type %q is not known; the types are %s%s", text, strings.Join(names, ", "), options.NearHint(string(text), names))
 }
 
 // Run implements the command.

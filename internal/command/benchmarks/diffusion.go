@@ -9,12 +9,10 @@ import (
 
 	"grove"
 	"grove/bench"
-	"grove/bench/canvas"
-	"grove/bench/workload"
-	"grove/gopher"
 	"grove/internal/command/exit"
 	"grove/internal/command/flags"
 	"grove/internal/command/terminal"
+	"grove/internal/gopher"
 )
 
 // diffusionCommand compares policies and caches of a model of masked diffusion.
@@ -44,7 +42,7 @@ const usualTasks = 20
 
 // Run implements the command.
 func (c *diffusionCommand) Run() (err error) {
-	o := canvas.Options{Policies: c.Policies, Caches: c.Caches, Block: int(c.Block), Steps: int(c.Steps), Tokens: c.MaxTokens.Limit(), Sampling: grove.Sampling{Temperature: c.Temperature.Or(0)}, Seed: c.Seed.Or(1)}
+	o := bench.CanvasOptions{Policies: c.Policies, Caches: c.Caches, Block: int(c.Block), Steps: int(c.Steps), Tokens: c.MaxTokens.Limit(), Sampling: grove.Sampling{Temperature: c.Temperature.Or(0)}, Seed: c.Seed.Or(1)}
 	if err := c.complete(&o); err != nil {
 		return err
 	}
@@ -63,7 +61,7 @@ func (c *diffusionCommand) Run() (err error) {
 	if err := terminal.CheckOptional(c.Plot, m.Files()...); err != nil {
 		return err
 	}
-	fit, err := canvas.Fitting(m, tasks, o.Tokens)
+	fit, err := bench.CanvasFitting(m, tasks, o.Tokens)
 	if err != nil {
 		return err
 	}
@@ -75,9 +73,9 @@ func (c *diffusionCommand) Run() (err error) {
 		return fmt.Errorf("the judge: %w", err)
 	}
 	defer func() { err = errors.Join(err, judge.Close()) }()
-	var report *canvas.Report
+	var report *bench.CanvasReport
 	err = c.Report("task", func(ctx context.Context, show func(done, all int)) (flags.Report, error) {
-		report, err = canvas.Compare(ctx, m, judge, fit, o, show)
+		report, err = bench.CanvasCompare(ctx, m, judge, fit, o, show)
 		return report, err
 	})
 	if err != nil || c.Plot == "" {
@@ -87,7 +85,7 @@ func (c *diffusionCommand) Run() (err error) {
 }
 
 // complete names all policies where none is given, and checks what is.
-func (c *diffusionCommand) complete(o *canvas.Options) error {
+func (c *diffusionCommand) complete(o *bench.CanvasOptions) error {
 	if c.MaxTokens.Limit() == 0 {
 		return exit.With(exit.CodeUsage, errors.New("--max-tokens: canvases that are measured need a bound"))
 	}
@@ -113,16 +111,16 @@ func (c *diffusionCommand) complete(o *canvas.Options) error {
 }
 
 // read reads or makes the tasks.
-func (c *diffusionCommand) read() (tasks []canvas.Task, err error) {
+func (c *diffusionCommand) read() (tasks []bench.CanvasTask, err error) {
 	if c.Lists > 0 {
-		return canvas.Lists(int(c.Lists), c.Seed.Or(1)), nil
+		return bench.CanvasLists(int(c.Lists), c.Seed.Or(1)), nil
 	}
 	prompts, err := c.prompts()
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range limit(prompts, cmp.Or(int(c.taskLimit.Limit), usualTasks)) {
-		tasks = append(tasks, canvas.Task{ID: p.ID, Prompt: p.Prompt})
+		tasks = append(tasks, bench.CanvasTask{ID: p.ID, Prompt: p.Prompt})
 	}
 	return tasks, nil
 }
@@ -136,9 +134,9 @@ func (c *diffusionCommand) prompts() (prompts []bench.Prompt, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("--tasks: it is not given; the tasks are made of %w", err)
 	}
-	all, err := workload.Go(root)
+	all, err := bench.GoTasks(root)
 	for _, p := range all {
-		if p.Category == workload.Complete {
+		if p.Category == bench.WorkloadComplete {
 			prompts = append(prompts, p)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 
 	"grove"
 	"grove/bench"
-	"grove/bench/patterns"
 	"grove/internal/command/flags"
 )
 
@@ -46,8 +45,8 @@ func (c *layersCommand) Run() (err error) {
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
 	return c.Report("pass", func(ctx context.Context, show func(done, all int)) (flags.Report, error) {
-		o := patterns.Options{Least: c.Least, Patterns: c.Patterns, Told: show}
-		return m.Layers(ctx, text, bench.PerplexityOptions{Context: size, Chunks: int(c.Chunks.Most)}, patterns.TextOptions{Options: o, Own: c.Own})
+		o := bench.PatternOptions{Least: c.Least, Patterns: c.Patterns, Told: show}
+		return m.Layers(ctx, text, bench.PerplexityOptions{Context: size, Chunks: int(c.Chunks.Most)}, bench.PatternTextOptions{PatternOptions: o, Own: c.Own})
 	})
 }
 

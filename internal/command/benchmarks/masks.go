@@ -10,8 +10,8 @@ import (
 	"grove/bench"
 	"grove/internal/command/exit"
 	"grove/internal/command/flags"
-	"grove/text/tokenizer"
-	"grove/weights/gguf"
+	"grove/internal/text/tokenizer"
+	"grove/internal/weights/gguf"
 )
 
 // masksCommand measures the masks of schemas. It needs no tensors.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"grove/gopher"
 	"grove/internal/command/flags"
+	"grove/internal/gopher"
 )
 
 // TestAgainst has what --against needs missing: the error says what.

@@ -12,12 +12,11 @@ import (
 
 	"grove"
 	"grove/bench"
-	"grove/bench/predict"
 	"grove/internal/command/exit"
 	"grove/internal/command/flags"
 	"grove/internal/command/terminal"
-	"grove/model/synthetic"
-	"grove/weights/tensor"
+	"grove/internal/model/synthetic"
+	"grove/internal/weights/tensor"
 )
 
 // tasks names a workload.
@@ -113,7 +112,7 @@ func (c *methodsCommand) Run() (err error) {
 }
 
 // measure runs the tasks, or replays them.
-func (c *methodsCommand) measure(ctx context.Context, m *grove.Model, prompts []bench.Prompt, at []predict.Shape) ([]bench.MethodFigures, error) {
+func (c *methodsCommand) measure(ctx context.Context, m *grove.Model, prompts []bench.Prompt, at []bench.StepShape) ([]bench.MethodFigures, error) {
 	s := terminal.Steps("tasks")
 	defer s.End()
 	names := c.List()
@@ -134,7 +133,7 @@ func (c *methodsCommand) measure(ctx context.Context, m *grove.Model, prompts []
 }
 
 // shapes reads the costs of larger models.
-func shapes(at map[string]string) (all []predict.Shape, err error) {
+func shapes(at map[string]string) (all []bench.StepShape, err error) {
 	for _, name := range slices.Sorted(maps.Keys(at)) {
 		s, err := synthetic.Named(name, tensor.F32)
 		if err != nil {
@@ -144,7 +143,7 @@ func shapes(at map[string]string) (all []predict.Shape, err error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, predict.Shape{Name: name, Layers: s.Layers, Cost: cost})
+		all = append(all, bench.StepShape{Name: name, Layers: s.Layers, Cost: cost})
 	}
 	return all, nil
 }

@@ -11,8 +11,8 @@ import (
 	"grove/bench"
 	"grove/internal/command/flags"
 	"grove/internal/par"
-	"grove/weights/gguf"
-	"grove/weights/tensor"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/tensor"
 )
 
 // scalingCommand measures a model on several numbers of threads.

@@ -8,7 +8,7 @@ import (
 	"os/exec"
 	"strings"
 
-	"grove/bench/workload"
+	"grove/bench"
 	"grove/internal/command/terminal"
 )
 
@@ -30,7 +30,7 @@ func (c *workloadCommand) Run() (err error) {
 		return err
 	}
 	var tasks bytes.Buffer
-	n, err := workload.Write(&tasks, c.Kind, c.Root)
+	n, err := bench.WriteWorkload(&tasks, c.Kind, c.Root)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 
 	"grove"
 	"grove/internal/command/exit"
-	"grove/internal/command/summary"
 	"grove/internal/command/terminal"
 )
 
@@ -44,8 +43,8 @@ func (c *Conversation) Ask(question string) (err error) {
 }
 
 // figures returns the figures of the last answer.
-func (c *Conversation) figures() summary.Summary {
-	s := summary.Of(c.last)
+func (c *Conversation) figures() Summary {
+	s := Summarize(c.last)
 	s.Advice = c.Advice
 	return s
 }

@@ -7,10 +7,8 @@ import (
 	"strings"
 
 	"grove"
-	"grove/internal/command/canvas"
-	"grove/internal/command/markdown"
 	"grove/internal/command/terminal"
-	"grove/text/answer"
+	"grove/internal/text/answer"
 )
 
 // Show says how answers are shown. Where standard output is no terminal, it gets their text as it is.
@@ -28,9 +26,9 @@ type display struct {
 	person bool      // standard output is a terminal
 	styled bool      // and it obeys sequences
 
-	answer   text
-	thoughts text
-	canvas   *canvas.View
+	answer   plainText
+	thoughts plainText
+	canvas   *CanvasView
 	thinking bool       // the last part was a thought
 	counted  func() int // tokens of thoughts so far
 	begun    bool       // something was shown
@@ -38,20 +36,20 @@ type display struct {
 	content, reasoning strings.Builder
 }
 
-// text takes a text in pieces.
-type text interface {
-	canvas.Text
+// plainText takes a text in pieces.
+type plainText interface {
+	CanvasText
 	Text(piece string) error
 	End() error
 }
 
 // newDisplay returns the display of an answer.
 func (s Show) newDisplay(counted func() int) *display {
-	d := &display{Show: s, out: terminal.Stdout, notes: os.Stderr, styled: terminal.Styled(), counted: counted, canvas: canvas.New(s.NoCanvas)}
+	d := &display{Show: s, out: terminal.Stdout, notes: os.Stderr, styled: terminal.Styled(), counted: counted, canvas: NewCanvas(s.NoCanvas)}
 	d.person, _ = terminal.Columns()
 	d.answer = terminal.NewWrapper(terminal.Stdout)
 	if d.styled && !s.Plain {
-		d.answer = markdown.NewWriter(terminal.Stdout, terminal.Size)
+		d.answer = NewWriter(terminal.Stdout, terminal.Size)
 	}
 	d.thoughts = terminal.NewWrapper(terminal.Stdout)
 	if d.styled {

@@ -9,8 +9,8 @@ import (
 
 	"grove"
 	"grove/internal/command/terminal"
-	"grove/text/answer"
-	"grove/text/chat"
+	"grove/internal/text/answer"
+	"grove/internal/text/chat"
 )
 
 // TestDisplay shows thoughts apart from the answer, at a terminal and elsewhere, and keeps both.

@@ -9,9 +9,8 @@ import (
 	"strings"
 
 	"grove"
-	"grove/internal/atomicfile"
-	"grove/internal/regular"
-	"grove/text/chat"
+	"grove/internal/fileio"
+	"grove/internal/text/chat"
 )
 
 // saved is the file of a conversation.
@@ -25,7 +24,7 @@ func (c *Conversation) save(path string) error {
 	if path == "" {
 		return errors.New("/save: a file name is missing")
 	}
-	err := atomicfile.Check(path, c.Model.Files()...)
+	err := fileio.Check(path, c.Model.Files()...)
 	if err == nil {
 		err = c.write(path)
 	}
@@ -38,7 +37,7 @@ func (c *Conversation) save(path string) error {
 
 // write writes the file of the conversation.
 func (c *Conversation) write(path string) error {
-	return atomicfile.Write(path, func(w io.Writer) error {
+	return fileio.WriteAtomic(path, func(w io.Writer) error {
 		e := json.NewEncoder(w)
 		e.SetEscapeHTML(false)
 		e.SetIndent("", "  ")
@@ -51,7 +50,7 @@ func (c *Conversation) load(path string) error {
 	if path == "" {
 		return errors.New("/load: a file name is missing")
 	}
-	data, err := regular.Read(path, mostBytes)
+	data, err := fileio.ReadRegular(path, mostBytes)
 	if err != nil {
 		return fmt.Errorf("/load: %w", err)
 	}

@@ -17,7 +17,7 @@ import (
 	"grove"
 	"grove/internal/command/harmless"
 	"grove/internal/mmap"
-	"grove/text/jinja"
+	"grove/internal/text/jinja"
 )
 
 // The exit codes.

@@ -8,7 +8,7 @@ import (
 
 	"grove"
 	"grove/internal/command/exit"
-	"grove/internal/regular"
+	"grove/internal/fileio"
 )
 
 // Constraint says which texts are legal.
@@ -77,7 +77,7 @@ func (c *Constraint) read(text string, given bool) ([]byte, error) {
 	if given {
 		return []byte(text), nil
 	}
-	b, err := regular.ReadText(text, maxConstraint)
+	b, err := fileio.ReadText(text, maxConstraint)
 	if err == nil && len(b) == 0 {
 		err = fmt.Errorf("%s is empty", text)
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
-	"grove/internal/command/arguments"
 	"grove/internal/command/flags"
 )
 
@@ -34,7 +33,7 @@ func TestDiffusion(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = arguments.Parse(k, strings.Fields(args))
+			_, err = flags.ParseArguments(k, strings.Fields(args))
 			switch got := f.Setting(); {
 			case want != "":
 				if err == nil || !strings.Contains(err.Error(), want) {

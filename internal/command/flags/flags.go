@@ -18,12 +18,11 @@ import (
 
 	"grove"
 	"grove/bench"
-	"grove/bench/workload"
 	"grove/internal/command/exit"
 	"grove/internal/command/harmless"
 	"grove/internal/command/terminal"
+	"grove/internal/fileio"
 	"grove/internal/par"
-	"grove/internal/regular"
 )
 
 // Threads is -t.
@@ -298,13 +297,13 @@ func (f TextFile) Read(name string, texts ...*string) (string, error) {
 	case f.File == "" || f.File == "-":
 		return terminal.ReadInput(name)
 	}
-	b, err := regular.ReadText(f.File, terminal.MaxText)
+	b, err := fileio.ReadText(f.File, terminal.MaxText)
 	return string(b), exit.File(err)
 }
 
 // ReadText returns the text of a file of several, which must be regular and UTF-8, of [terminal.MaxText] bytes at most.
 func ReadText(path string) (string, error) {
-	text, err := regular.Read(path, terminal.MaxText)
+	text, err := fileio.ReadRegular(path, terminal.MaxText)
 	if err == nil && !utf8.Valid(text) {
 		err = fmt.Errorf("%s: this is no text in UTF-8", path)
 	}
@@ -346,6 +345,6 @@ func ReadWorkload(path string) ([]bench.Prompt, error) {
 	if err != nil {
 		return nil, exit.File(err)
 	}
-	prompts, err := workload.Read(f)
+	prompts, err := bench.ReadWorkload(f)
 	return prompts, exit.File(errors.Join(err, f.Close()))
 }

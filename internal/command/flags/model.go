@@ -9,12 +9,12 @@ import (
 
 	"grove"
 	"grove/bench"
-	"grove/gopher"
 	"grove/internal/command/exit"
 	"grove/internal/command/terminal"
-	"grove/text/tokenizer"
-	"grove/weights/find"
-	"grove/weights/gguf"
+	"grove/internal/gopher"
+	"grove/internal/text/tokenizer"
+	"grove/internal/weights/find"
+	"grove/internal/weights/gguf"
 )
 
 // Model is -m.

@@ -17,9 +17,8 @@ import (
 	"grove/internal/command/exit"
 	"grove/internal/command/harmless"
 	"grove/internal/command/terminal"
-	"grove/weights/find"
-	"grove/weights/pull"
-	"grove/weights/pull/transfer"
+	"grove/internal/weights/find"
+	"grove/internal/weights/pull"
 )
 
 // Offline is --offline, which all commands have.
@@ -102,7 +101,7 @@ func Pull(ctx context.Context, ref pull.Ref, o pull.Options, quiet bool) (pull.R
 	}
 	r, err := pull.Run(ctx, ref, o)
 	b.progress.End()
-	var space *transfer.SpaceError
+	var space *pull.SpaceError
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return r, exit.Cause(ctx, err)
@@ -123,11 +122,11 @@ type pullBar struct {
 // show shows an event.
 func (b *pullBar) show(e pull.Event) {
 	switch e.State {
-	case transfer.Note:
+	case pull.Note:
 		b.progress.Note("grove: " + e.Text)
-	case transfer.Waiting:
+	case pull.Waiting:
 		b.progress.Note(fmt.Sprintf("grove: another process pulls %s; waiting for it", e.File))
-	case transfer.Pulling, transfer.Verifying, transfer.Ready:
+	case pull.Pulling, pull.Verifying, pull.Ready:
 		b.done[e.File], b.all[e.File] = e.Completed, e.Total
 		var done, all int64
 		for name, n := range b.all {

@@ -2,7 +2,7 @@ package flags
 
 import (
 	"grove"
-	"grove/weights/quantize"
+	"grove/internal/weights/quantize"
 )
 
 // Guides is --guide.

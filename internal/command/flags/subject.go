@@ -9,10 +9,10 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"grove/gopher"
 	"grove/internal/command/exit"
 	"grove/internal/command/harmless"
-	"grove/weights/find"
+	"grove/internal/gopher"
+	"grove/internal/weights/find"
 )
 
 // Named is Model of a command whose only argument names the model too.

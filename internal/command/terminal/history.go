@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"grove/internal/regular"
+	"grove/internal/fileio"
 )
 
 // The bounds of a history.
@@ -47,7 +47,7 @@ func (h *history) read() ([]string, error) {
 	if h == nil {
 		return nil, nil
 	}
-	f, err := regular.Open(h.path)
+	f, err := fileio.OpenRegular(h.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

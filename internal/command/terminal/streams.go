@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/term"
 
-	"grove/internal/atomicfile"
 	"grove/internal/command/exit"
+	"grove/internal/fileio"
 )
 
 // Stdout is standard output. When its reader has gone, a write ends the program without a message.
@@ -22,7 +22,7 @@ type Output struct{ file *os.File }
 // CheckFile returns an error with the code of [exit.Output] where [WriteFile] could not write a result, or would overwrite a
 // file that the command reads: one of reads, or in a folder of reads. It is for the time before the work.
 func CheckFile(path string, reads ...string) error {
-	return exit.Output(atomicfile.Check(path, reads...))
+	return exit.Output(fileio.Check(path, reads...))
 }
 
 // CheckOptional is CheckFile for the file of a flag, which is "" where none is written.
@@ -37,7 +37,7 @@ func CheckOptional(path string, reads ...string) error {
 // the code of [exit.Output]; other errors of fill are returned as they are.
 func WriteFile(path string, fill func(io.Writer) error) error {
 	var own error
-	err := atomicfile.Write(path, func(w io.Writer) error {
+	err := fileio.WriteAtomic(path, func(w io.Writer) error {
 		own = fill(exit.OutputTo(w))
 		return own
 	})

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"grove/internal/kernel"
-	"grove/weights/tensor"
+	"grove/internal/weights/tensor"
 )
 
 // The tiles of arm64 are generated from here, as go generate reads no file of another system.

@@ -2,7 +2,7 @@ package matmul
 
 import (
 	"grove/internal/kernel"
-	"grove/weights/tensor"
+	"grove/internal/weights/tensor"
 )
 
 // Quantised types. A packed matrix is [groups][blocks of a row] packed blocks; each holds one block of 16 outputs in the

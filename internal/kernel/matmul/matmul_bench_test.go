@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"grove/internal/kernel"
-	"grove/weights/tensor"
+	"grove/internal/weights/tensor"
 )
 
 // The shape of a feed-forward matrix of a model of half a billion parameters.

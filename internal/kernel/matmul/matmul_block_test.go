@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"grove/internal/kernel"
-	"grove/weights/tensor"
+	"grove/internal/weights/tensor"
 )
 
 // quantised returns the formats of the quantised types.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"grove/internal/kernel"
-	"grove/weights/tensor"
+	"grove/internal/weights/tensor"
 )
 
 // eachImpl runs a test once per implementation of this machine.

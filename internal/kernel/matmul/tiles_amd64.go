@@ -4,7 +4,7 @@ package matmul
 
 import (
 	"grove/internal/kernel"
-	"grove/weights/tensor"
+	"grove/internal/weights/tensor"
 )
 
 //go:generate go -C ../_asm run ./matmul -set avx2 -out ../matmul/z_tiles_amd64.s -stubs ../matmul/z_tiles_amd64.go -pkg matmul

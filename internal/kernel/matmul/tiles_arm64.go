@@ -4,7 +4,7 @@ package matmul
 
 import (
 	"grove/internal/kernel"
-	"grove/weights/tensor"
+	"grove/internal/weights/tensor"
 )
 
 // tileSets are in the order of preference.

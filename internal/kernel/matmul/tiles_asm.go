@@ -4,7 +4,7 @@ package matmul
 
 import (
 	"grove/internal/kernel"
-	"grove/weights/tensor"
+	"grove/internal/weights/tensor"
 )
 
 // A tile multiplies rows by one group of a type. One of its functions is set: floats for float types, signed for integers

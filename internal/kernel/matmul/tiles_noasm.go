@@ -4,7 +4,7 @@ package matmul
 
 import (
 	"grove/internal/kernel"
-	"grove/weights/tensor"
+	"grove/internal/weights/tensor"
 )
 
 // tiles are the assembly of one type: there is none.

@@ -10,7 +10,7 @@ import (
 	"grove/internal/kernel/matmul"
 	"grove/internal/machine"
 	"grove/internal/par"
-	"grove/weights/tensor"
+	"grove/internal/weights/tensor"
 )
 
 // Limits measures how fast the threads of a pool can read memory, and multiply and add. It is for one goroutine.

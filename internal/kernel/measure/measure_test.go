@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"grove/internal/par"
-	"grove/weights/tensor"
+	"grove/internal/weights/tensor"
 )
 
 // TestProduct: a product of every weight type takes time and fills its outputs, equally for equal rows of the matrix.

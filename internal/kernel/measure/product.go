@@ -8,7 +8,7 @@ import (
 	"grove/internal/kernel/matmul"
 	"grove/internal/machine"
 	"grove/internal/par"
-	"grove/weights/tensor"
+	"grove/internal/weights/tensor"
 )
 
 // The size of the matrix of a [Product], which a model of half a billion weights has: outputs, and inputs.

@@ -2,7 +2,7 @@ package selfcheck
 
 import (
 	"grove/internal/kernel"
-	"grove/weights/tensor"
+	"grove/internal/weights/tensor"
 )
 
 // single is the check of a kernel that is run once.

@@ -3,7 +3,7 @@ package selfcheck
 import (
 	"grove/internal/kernel"
 	"grove/internal/kernel/matmul"
-	"grove/weights/tensor"
+	"grove/internal/weights/tensor"
 )
 
 // products returns the checks of the products over every weight type.

@@ -13,7 +13,7 @@ import (
 
 	"grove/internal/kernel"
 	"grove/internal/kernel/matmul"
-	"grove/weights/tensor"
+	"grove/internal/weights/tensor"
 )
 
 // TestImplementations: the implementations that this machine can run equal the portable one, and the one in use stays in use.

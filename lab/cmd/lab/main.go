@@ -8,7 +8,6 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"grove/internal/command/arguments"
 	"grove/internal/command/exit"
 	"grove/internal/command/flags"
 	"grove/internal/command/terminal"
@@ -35,13 +34,13 @@ func run(args []string) int {
 			kong.WithHyphenPrefixedParameters(true), kong.Writers(terminal.Stdout, os.Stderr))
 	}
 	parser := open()
-	args, err := arguments.Rewrite(parser.Model, func() *kong.Application { return open().Model }, args, os.Stderr)
+	args, err := flags.RewriteArguments(parser.Model, func() *kong.Application { return open().Model }, args, os.Stderr)
 	if err != nil {
 		return exit.Report(os.Stderr, err)
 	}
-	command, err := arguments.Parse(parser, args)
+	command, err := flags.ParseArguments(parser, args)
 	if err == nil {
-		err = arguments.Run(command)
+		err = flags.RunArguments(command)
 	}
 	if parse := new(exit.ParseError); errors.As(err, &parse) {
 		command = parse.Line

@@ -12,8 +12,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"grove/model/synthetic"
-	"grove/weights/gguf"
+	"grove/internal/model/synthetic"
+	"grove/internal/weights/gguf"
 )
 
 func TestMain(m *testing.M) {
@@ -42,7 +42,7 @@ func (w withGrove) Run() int {
 }
 
 // goldens is the folder of modeltest's models.
-const goldens = "../../../suite/modeltest/testdata"
+const goldens = "../../../internal/suite/modeltest/testdata"
 
 // TestScripts runs testdata/script. $GOLDEN is the folder goldens.
 func TestScripts(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"grove/internal/command/benchmarks"
 	"grove/internal/command/exit"
 	"grove/internal/command/flags"
+	"grove/internal/weights/tensor"
 	"grove/lab/capacity"
-	"grove/weights/tensor"
 )
 
 // planCommand predicts what decoding costs on machines.

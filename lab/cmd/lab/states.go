@@ -13,8 +13,8 @@ import (
 	"grove/internal/command/flags"
 	"grove/internal/command/harmless"
 	"grove/internal/command/terminal"
+	"grove/internal/weights/tensor"
 	"grove/lab/distill/states"
-	"grove/weights/tensor"
 )
 
 // statesCommand is the command that writes the states that a model computes of texts.

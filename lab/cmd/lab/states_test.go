@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
-	"grove/text/token"
-	"grove/weights/safetensors"
-	"grove/weights/tensor"
+	"grove/internal/text/token"
+	"grove/internal/weights/safetensors"
+	"grove/internal/weights/tensor"
 )
 
 // stateFile is what a file of states holds.

@@ -12,9 +12,9 @@ import (
 	"slices"
 
 	"grove"
-	"grove/text/token"
-	"grove/weights/safetensors"
-	"grove/weights/tensor"
+	"grove/internal/text/token"
+	"grove/internal/weights/safetensors"
+	"grove/internal/weights/tensor"
 )
 
 // Options say of what texts which states are written.

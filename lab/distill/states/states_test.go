@@ -17,11 +17,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
-	"grove/model/synthetic"
-	"grove/text/token"
-	"grove/weights/gguf"
-	"grove/weights/safetensors"
-	"grove/weights/tensor"
+	"grove/internal/model/synthetic"
+	"grove/internal/text/token"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/safetensors"
+	"grove/internal/weights/tensor"
 )
 
 // memory is a file in memory.

@@ -10,9 +10,9 @@ import (
 	"math"
 
 	"grove"
-	"grove/internal/regular"
-	"grove/text/token"
-	"grove/weights/tensor"
+	"grove/internal/fileio"
+	"grove/internal/text/token"
+	"grove/internal/weights/tensor"
 )
 
 // open checks the options, and finds out how texts of the model begin, and how long they are.
@@ -82,7 +82,7 @@ func (w *writer) each(ctx context.Context, do func(ids []token.ID) error) error 
 
 // readIDs gives the ids of the file to a cutter.
 func (w *writer) readIDs(ctx context.Context, cut *cutter) error {
-	f, err := regular.Open(w.o.IDs)
+	f, err := fileio.OpenRegular(w.o.IDs)
 	if err != nil {
 		return fmt.Errorf("states: %w", err)
 	}

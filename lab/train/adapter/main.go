@@ -1,7 +1,7 @@
 // Command _adapter trains a LoRA adapter for a gopher on texts, by forward passes alone (MeZO, Malladi et al. 2023): it perturbs all
 // factors along a random direction, compares the losses of both sides on the same windows of text, and steps along the direction.
 //
-//	go run ./lab/train/adapter -minutes 5 -out gopher/testdata/adapter/prose.gguf docs/*.md
+//	go run ./lab/train/adapter -minutes 5 -out internal/gopher/testdata/adapter/prose.gguf docs/*.md
 //
 // One text in four is held out; their loss before and after is the figure that counts.
 package main
@@ -18,10 +18,10 @@ import (
 	"time"
 
 	"grove"
-	"grove/gopher"
-	"grove/text/token"
-	"grove/weights/gguf"
-	"grove/weights/tensor"
+	"grove/internal/gopher"
+	"grove/internal/text/token"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/tensor"
 )
 
 const (

@@ -19,7 +19,7 @@ import (
 	"strings"
 
 	"grove"
-	"grove/gopher"
+	"grove/internal/gopher"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"grove"
-	"grove/text/token"
+	"grove/internal/text/token"
 )
 
 const (

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"grove"
-	"grove/gopher"
-	"grove/text/token"
+	"grove/internal/gopher"
+	"grove/internal/text/token"
 )
 
 const (

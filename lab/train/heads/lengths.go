@@ -13,10 +13,10 @@ import (
 
 	"grove"
 	"grove/bench"
-	"grove/gopher"
+	"grove/internal/gopher"
+	"grove/internal/verify"
 	"grove/method"
 	"grove/method/grow"
-	"grove/verify"
 )
 
 // The chains that are compared: most drafts at most.
@@ -160,7 +160,7 @@ func readCurve(path string, pass float64) (c curve, err error) {
 // lengths compares rules by which chains end: tokens and drafts a round, and the speed by curves of steps.
 func lengths(args []string) error {
 	f, _ := flags("lengths")
-	file := f.String("draft-head", "gopher/testdata/heads/accept.safetensors", "acceptance head")
+	file := f.String("draft-head", "internal/gopher/testdata/heads/accept.safetensors", "acceptance head")
 	speeds := f.String("speed", "", "files of grove bench speed --json with commas between")
 	texts, tokens := f.Int("texts", 60, "answers"), f.Int("tokens", 128, "of each")
 	_ = f.Parse(args) // it exits

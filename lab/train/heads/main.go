@@ -1,7 +1,7 @@
 // Command _heads trains the heads for drafting with the gophers, on the source of the Go distribution:
 //
-//	go run ./lab/train/heads accept -out gopher/testdata/heads/accept.safetensors
-//	go run ./lab/train/heads judge -out gopher/testdata/heads/judge.safetensors
+//	go run ./lab/train/heads accept -out internal/gopher/testdata/heads/accept.safetensors
+//	go run ./lab/train/heads judge -out internal/gopher/testdata/heads/judge.safetensors
 //
 // accept trains the acceptance head of gopher-draft, by which the method draft-specdec ends its chains (SpecDec++, Huang et al. 2024); judge trains the head of
 // gopher-target by which the rule judge finds draft tokens important or not (AutoJudge, Garipov et al. 2025), and measures it. The models do not
@@ -18,7 +18,7 @@ import (
 	"sync"
 
 	"grove"
-	"grove/gopher"
+	"grove/internal/gopher"
 )
 
 func main() {

@@ -12,14 +12,14 @@ import (
 	"slices"
 	"strings"
 
-	"grove/weights/gguf"
-	"grove/weights/hf"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/hf"
 )
 
 const prefix = "general.sampling."
 
 func main() {
-	folder := flag.String("from", "gopher/testdata/gopher-nano", "folder of Hugging Face with the generation_config.json")
+	folder := flag.String("from", "internal/gopher/testdata/gopher-nano", "folder of Hugging Face with the generation_config.json")
 	flag.Parse()
 	if err := run(*folder, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "_recommend:", err)

@@ -14,8 +14,8 @@ import (
 	"github.com/ollama/ollama/api"
 
 	"grove"
-	"grove/gopher"
-	"grove/internal/cachefile"
+	"grove/internal/fileio"
+	"grove/internal/gopher"
 	"grove/server"
 	"grove/server/access"
 )
@@ -24,7 +24,7 @@ import (
 const model = "gopher"
 
 // TestMain keeps the tests out of the user's cache directory.
-func TestMain(m *testing.M) { os.Exit(cachefile.RunApart(m)) }
+func TestMain(m *testing.M) { os.Exit(fileio.RunApart(m)) }
 
 // withKey adds the key to requests: ollama's client sends none.
 type withKey struct{}

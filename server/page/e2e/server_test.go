@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
-	"grove/gopher"
+	"grove/internal/gopher"
 	"grove/server"
 )
 

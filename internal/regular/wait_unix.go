@@ -1,8 +1,0 @@
-//go:build unix
-
-package regular
-
-import "syscall"
-
-// noWait opens a named pipe without waiting for its writer, if one took the name of a regular file just now.
-const noWait = syscall.O_NONBLOCK

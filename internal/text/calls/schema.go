@@ -1,0 +1,226 @@
+package calls
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"grove/internal/text/answer"
+)
+
+// maxProperties bounds the arguments of a function whose family names each of them.
+const maxProperties = 256
+
+// errObject refuses a schema of arguments that are no object.
+var errObject = errors.New("#/type: arguments are an object")
+
+// member is a member of an object, in the order of the text.
+type member struct {
+	name  string
+	value json.RawMessage
+}
+
+// members returns the members of an object in their order.
+func members(object json.RawMessage) (all []member, err error) {
+	d := jsontext.NewDecoder(bytes.NewReader(object))
+	if _, err := d.ReadToken(); err != nil {
+		return nil, err
+	}
+	for d.PeekKind() != jsontext.KindEndObject {
+		name, err := d.ReadToken()
+		if err != nil {
+			return nil, err
+		}
+		text := name.String()
+		value, err := d.ReadValue()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, member{text, json.RawMessage(slices.Clone(value))})
+	}
+	return all, nil
+}
+
+// arguments returns the grammar of a function's arguments as JSON: an object that keeps to the schema.
+func (f *function) arguments() (Grammar, error) {
+	schema := bytes.TrimSpace(f.Parameters)
+	switch string(schema) {
+	case "", "null":
+		return Value(json.RawMessage(`{"type":"object","additionalProperties":false}`)), nil
+	case "true":
+		return Value(json.RawMessage(`{"type":"object"}`)), nil
+	case "false":
+		return Grammar{}, errObject
+	}
+	if schema[0] != '{' {
+		return Grammar{}, errors.New("#: a schema is an object, true or false")
+	}
+	all, err := members(schema)
+	if err != nil {
+		return Grammar{}, fmt.Errorf("#: %w", err)
+	}
+	at := slices.IndexFunc(all, func(m member) bool { return m.name == "type" })
+	if at >= 0 {
+		var types []string
+		if json.Unmarshal(all[at].value, &types) != nil {
+			types = []string{strings.Trim(string(all[at].value), `"`)}
+		}
+		if !slices.Contains(types, "object") {
+			return Grammar{}, errObject
+		}
+		all = slices.Delete(all, at, at+1)
+	}
+	return Value(objectOf(append([]member{{"type", json.RawMessage(`"object"`)}}, all...))), nil
+}
+
+// objectOf returns the text of an object.
+func objectOf(all []member) json.RawMessage {
+	b := []byte{'{'}
+	for i, m := range all {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, quote(m.name)...), ':'), m.value...)
+	}
+	return append(b, '}')
+}
+
+// property is an argument of a function whose family names each of them.
+type property struct {
+	name     string
+	schema   json.RawMessage // with the definitions of the function's schema
+	required bool
+	members  []member // of the schema, without those; nil: it is true
+}
+
+// notes are the keywords of an object's schema that change nothing in its texts.
+const notes = " $schema $id title description $comment examples default deprecated readOnly writeOnly type properties required additionalProperties $defs definitions "
+
+// properties returns the arguments of a function in their order. Errors: a schema with other keywords than type, properties, required
+// and additionalProperties, in which each argument cannot be told apart.
+func (f *function) properties() (list []property, err error) {
+	if _, err := f.arguments(); err != nil || len(f.Parameters) == 0 {
+		return nil, err
+	}
+	var outer []member
+	if s := bytes.TrimSpace(f.Parameters); s[0] == '{' {
+		outer, _ = members(s) // read before
+	}
+	var definitions, named []member
+	var required []string
+	for _, m := range outer {
+		if !strings.Contains(notes, " "+m.name+" ") {
+			return nil, fmt.Errorf("#/%s: calls in the form of %s cannot be held to it", clip(m.name), f.style.Family)
+		}
+		switch m.name {
+		case "$defs", "definitions", "$schema":
+			definitions = append(definitions, m)
+		case "required":
+			if json.Unmarshal(m.value, &required) != nil {
+				return nil, errors.New("#/required: it is no list of names")
+			}
+		case "properties":
+			if bytes.TrimSpace(m.value)[0] != '{' {
+				return nil, errors.New("#/properties: it is no object")
+			}
+			if named, err = members(m.value); err != nil {
+				return nil, fmt.Errorf("#/properties: %w", err)
+			}
+		}
+	}
+	for _, name := range required { // those of any value
+		if !slices.ContainsFunc(named, func(m member) bool { return m.name == name }) {
+			named = append(named, member{name, json.RawMessage("true")})
+		}
+	}
+	if len(named) > maxProperties {
+		return nil, fmt.Errorf("#/properties: %d arguments; calls in the form of %s are held to as many as %d", len(named), f.style.Family, maxProperties)
+	}
+	for _, m := range named {
+		if len(m.name) > maxName {
+			return nil, fmt.Errorf("#/properties: a name of %d bytes; it must have as many as %d", len(m.name), maxName)
+		}
+		p := property{name: m.name, schema: m.value, required: slices.Contains(required, m.name)}
+		if bytes.TrimSpace(m.value)[0] == '{' {
+			p.members, _ = members(m.value) // read before
+			p.schema = objectOf(append(slices.Clone(p.members), definitions...))
+		}
+		if string(bytes.TrimSpace(m.value)) == "false" {
+			if p.required {
+				return nil, fmt.Errorf("#/properties/%s: no value is allowed, and the argument is required", clip(m.name))
+			}
+			continue
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+// keyword returns the value of a keyword of the schema; nil: it has none.
+func (p *property) keyword(name string) json.RawMessage {
+	for _, m := range p.members {
+		if m.name == name {
+			return m.value
+		}
+	}
+	return nil
+}
+
+// isType reports whether the schema is of one type and says nothing else of the value.
+func (p *property) isType(name string) bool {
+	for _, m := range p.members {
+		if m.name != "type" && !strings.Contains(notes, " "+m.name+" ") {
+			return false
+		}
+	}
+	return string(p.keyword("type")) == quote(name)
+}
+
+// text returns the grammar of a value: of one that can be a string alone, the text without quotes, and of others JSON. The text that ends
+// the value does not occur in it. Package answer reads values by the same rule.
+func (p *property) text(end string) (g Grammar, isText bool, err error) {
+	var enum []string
+	fixed := json.Unmarshal(p.keyword("enum"), &enum) == nil && len(enum) > 0
+	isText = string(p.keyword("type")) == `"string"` || p.keyword("type") == nil && fixed && p.keyword("anyOf") == nil && p.keyword("oneOf") == nil
+	if !isText {
+		g = Value(p.schema)
+		if g.Without = []string{end}; p.onlyStrings() {
+			return g, false, fmt.Errorf("#/properties/%s: say type string: the form of this family's calls has strings without quotes", clip(p.name))
+		}
+		return g, false, nil
+	}
+	for _, m := range p.members {
+		if m.name != "enum" && m.name != "const" && !strings.Contains(notes, " "+m.name+" ") {
+			return g, true, fmt.Errorf("#/properties/%s/%s: the form of this family's calls has strings without quotes, which cannot be held to it", clip(p.name), clip(m.name))
+		}
+	}
+	if raw := p.keyword("const"); raw != nil {
+		var one string
+		if json.Unmarshal(raw, &one) != nil || fixed && !slices.Contains(enum, one) {
+			return g, true, fmt.Errorf("#/properties/%s/const: no value is allowed", clip(p.name))
+		}
+		enum = []string{one}
+	}
+	if p.keyword("enum") == nil && p.keyword("const") == nil {
+		return Any(end), true, nil
+	}
+	g = One()
+	for _, v := range enum {
+		if strings.Contains(v+end, end) && strings.Index(v+end, end) < len(v) || strings.HasPrefix(v, "\n") && strings.HasSuffix(v, "\n") && len(v) > 1 {
+			return g, true, fmt.Errorf("#/properties/%s/enum: the text %q cannot be written in the form of this family's calls", clip(p.name), clip(v))
+		}
+		g.Of = append(g.Of, Text(v))
+	}
+	return g, true, nil
+}
+
+// onlyStrings reports whether answers take each value for a string, whatever it looks like.
+func (p *property) onlyStrings() bool {
+	types := answer.Types(objectOf(p.members))
+	return len(types) > 0 && !slices.ContainsFunc(types, func(t string) bool { return t != "string" })
+}

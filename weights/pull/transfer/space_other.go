@@ -1,6 +1,0 @@
-//go:build !linux && !darwin && !windows
-
-package transfer
-
-// freeBytes knows nothing of the disk.
-func freeBytes(string) (int64, bool) { return 0, false }
