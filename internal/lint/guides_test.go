@@ -28,7 +28,7 @@ var guides = []guide{
 	{"docs/adding/rule.md", []string{"traversal-iid", "TraversalIID"}, []string{"internal/engine/rule_test.go"}},
 	{"docs/adding/search.md", []string{"awrs"}, []string{"docs/constraints.md"}}, // it is part of a constraint
 	{"docs/adding/constraint.md", []string{"TopNSigma", "top_n_sigma", "top-n-sigma", "top-nsigma"},
-		[]string{"internal/engine/drafts_test.go", "recommend_test.go", "internal/suite/modeltest/frozen_draws_test.go", "server/ollama_test.go"}},
+		[]string{"internal/engine/drafts_test.go", "internal/suite/front/recommend_test.go", "internal/suite/modeltest/frozen_draws_test.go", "server/ollama_test.go"}},
 	{"docs/adding/architecture.md", []string{"arcee"}, nil},
 	{"docs/adding/operation.md", []string{"ReluSquared", "reluSquaredRows"}, []string{"internal/model/arch/*", "internal/model/arch/*"}}, // models that use it
 	{"docs/adding/weight-type.md", []string{"Q5_1", "q5_1"}, []string{"internal/weights/quantize/quantize_test.go"}},

@@ -16,6 +16,7 @@ var rooms = []string{
 	"internal/command/conversation internal/command/flags server/serving",
 	"internal/command/terminal server/access server/structured",
 	"bench internal/command/exit server/traces server/wire",
+	"internal/suite/front",
 	".",
 	"internal/suite/searchtest search/programs",
 	"internal/resident search",

@@ -67,7 +67,7 @@ func (o Options) checkFiles() error {
 			continue // a name stands for a model
 		}
 		if _, err := os.Stat(f.path); err != nil {
-			return &OptionError{Err: fmt.Errorf("grove: --%s: %w", f.flag, err)}
+			return fmt.Errorf("grove: --%s: %w", f.flag, err)
 		}
 	}
 	return nil
