@@ -85,39 +85,22 @@
 //
 // # The source
 //
-// Six places to read first:
+// Ten places, the loop of the next token first:
 //
-//	internal/verify/reference     a round of drafts, and every rule, over tables of probabilities
-//	internal/forest/step.go       what a row is, and what may be asked of it
-//	internal/model/arch/llama.go  an architecture
-//	internal/engine/step          how a step is made of many jobs
-//	method/method.go     what a drafting method implements
-//	internal/verify/verify.go     what an acceptance rule sees and decides
+//  1. [Model.Generate] (generate.go): a request becomes a sequence, a draw and a stream of tokens.
+//  2. Sequence.Next (internal/engine/sequence.go) and round (internal/engine/round.go): one round of drafts, a step, a rule.
+//  3. Maker (internal/engine/step/maker.go): the rows of all waiting sequences become one forward pass.
+//  4. Forest (internal/forest/forest.go): sequences, trees of draft rows, and which rows a row sees.
+//  5. Cache (internal/kv/cache.go): pages of keys and values, found by content.
+//  6. Exec (internal/compute/exec.go): the operations of a forward pass; internal/kernel has their loops.
+//  7. Qwen 3 (internal/model/arch/qwen3.go): an architecture, as its paper writes it.
+//  8. Drafter (method/method.go): the contract of methods, and what they are told; prompt lookup is the smallest of them.
+//  9. Planner.Choose (internal/engine/plan/planner.go): which drafts pay by the cost of steps on this machine.
+//  10. Rules (internal/verify/verify.go): which drafts become text; internal/verify/reference is the whole of speculation over tables.
 //
-// The folders, from the top down; a package imports packages of lower lines only, and internal/lint/rooms_test.go has
-// the exact order:
-//
-//	cmd/grove    the command
-//	server       HTTP routes, and the chat page
-//	bench        measurements
-//	resident     models in memory, and what drafts beside them
-//	search       programs that compute several answers and choose one
-//	suite        the tests that every method and every model passes
-//	engine       sequences, queue, scheduler, jobs; internal/engine/plan: the cost of steps, and the planner of drafts
-//	method       drafting methods, in folders by what they draft from; method/grow: logits to trees of drafts
-//	verify       acceptance rules
-//	model        architectures, and the blocks that they share
-//	compute      operations over rows, and the storage of weights
-//	kv           the cache: pages, layer groups, sharing
-//	sample       logits to a token: stages, truncation, the draw
-//	forest       sequences, trees of rows, visibility
-//	text         tokenizer, chat templates and their interpreter, token ids
-//	weights      model files: GGUF, safetensors, Hugging Face folders, the types of weights
-//	gopher       the models inside the package, and how they were trained
-//	internal     kernels and helpers
-//	docs         guides and the glossary
-//
-// DESIGN.md describes the design, docs/README.md lists the guides, docs/glossary.md defines the words.
+// docs/where.md answers where a thing is decided. "go list -f '{{.ImportPath}}: {{.Doc}}' ./..." lists the packages; a package
+// imports packages of lower lines of internal/lint/rooms_test.go only. In the root: cmd, bench and server on top of this package; method, search,
+// constrain, diffuse and score are the kinds that others may add to; internal is the floor; lab, a module of its own, answers questions.
 package grove
 
 import (
@@ -128,7 +111,6 @@ import (
 	"grove/internal/compute"
 	"grove/internal/kernel"
 )
-
 
 // Build describes the code that runs.
 type Build struct {

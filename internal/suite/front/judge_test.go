@@ -3,8 +3,8 @@ package front_test
 import (
 	"encoding/binary"
 	"errors"
-	"io/fs"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
