@@ -152,7 +152,10 @@ func (g *Generation) open() (s *engine.Sequence, kept int, err error) {
 	if s, err = g.model.engine.NewSequence(g.answer()); err != nil {
 		return nil, 0, g.model.busy(err)
 	}
-	if err := errors.Join(s.SetTerms(g.req.terms()), g.checkSession()); err != nil {
+	if err = s.SetTerms(g.req.terms()); err == nil {
+		err = g.checkSession()
+	}
+	if err != nil {
 		return nil, 0, errors.Join(err, s.Close())
 	}
 	if c != nil {

@@ -132,7 +132,12 @@ func (g *Generation) fill(yield func(Token, error) bool) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { g.stats.CanvasStats, err = c.Stats(), errors.Join(g.blame(c, err), g.save(c, err), c.Close()) }()
+	defer func() {
+		g.stats.CanvasStats = c.Stats()
+		blamed := g.blame(c, err)
+		saved := g.save(c, err)
+		err = errors.Join(blamed, saved, c.Close())
+	}()
 	return g.emit(func(ctx context.Context) (engine.SampledToken, error) {
 		t, err := c.Next(ctx)
 		if g.stats.PromptTime == 0 {

@@ -220,11 +220,10 @@ func (m *Model) Generate(ctx context.Context, r Request) (*Generation, error) {
 	if g.prediction, err = m.predict(ctx, r.Prediction); err != nil {
 		return nil, err
 	}
-	if err := cmp.Or(g.canvas(), g.skip()); err != nil {
-		return nil, err
-	}
-	if err := errors.Join(m.prefixed(&r, len(ids)), g.constrain(), g.openSearch()); err != nil {
-		return nil, err
+	for _, prepare := range []func() error{g.canvas, g.skip, func() error { return m.prefixed(&r, len(ids)) }, g.constrain, g.openSearch} {
+		if err := prepare(); err != nil {
+			return nil, err
+		}
 	}
 	g.stats.PromptTokens = len(g.prompt)
 	if r.Seed != nil {

@@ -23,10 +23,10 @@ const (
 	maxDepth = 100
 )
 
-// NestErrLimit is in the errors of trees beyond a bound.
-var NestErrLimit = errors.New("beyond a limit")
+// ErrNestLimit is in the errors of trees beyond a bound.
+var ErrNestLimit = errors.New("beyond a limit")
 
-var errDepth = fmt.Errorf("nest: %w: nested deeper than %d", NestErrLimit, maxDepth)
+var errDepth = fmt.Errorf("nest: %w: nested deeper than %d", ErrNestLimit, maxDepth)
 
 // NestOptions say how leaves are read.
 type NestOptions struct {
@@ -103,7 +103,7 @@ func (s *nestSource) before(g calls.Grammar, to grammar.Node, depth int) (gramma
 	// From the last part to the first, as each edge names where it leads.
 	for i := len(parts) - 1; i >= 0; i-- {
 		if len(s.nodes) > maxNodes {
-			return 0, fmt.Errorf("nest: %w: more than %d nodes", NestErrLimit, maxNodes)
+			return 0, fmt.Errorf("nest: %w: more than %d nodes", ErrNestLimit, maxNodes)
 		}
 		p := parts[i]
 		from := s.node(false)
@@ -215,7 +215,7 @@ func (s *nestSource) repeat(g calls.Grammar, depth int) (grammar.Node, error) {
 	}
 	for n := max(g.Max, g.Min); n > 0; n-- {
 		if len(s.nodes) > maxNodes {
-			return 0, fmt.Errorf("nest: %w: more than %d nodes", NestErrLimit, maxNodes)
+			return 0, fmt.Errorf("nest: %w: more than %d nodes", ErrNestLimit, maxNodes)
 		}
 		from := s.node(n > g.Min)
 		s.nodes[from].edges = []grammar.Edge{{Call: one, To: to}}

@@ -67,14 +67,14 @@ func (p place) which() int32 { return int32(p >> 24 & (1<<30 - 1)) }
 func (p place) read() int    { return int(p & (1<<24 - 1)) }
 
 // PathNewGraph returns the paths of 1 to hops edges from the given entities, each with closing behind it. Entities without
-// an edge are left out. Errors: no path ([PathErrEmpty]), a bound ([PathErrTooMany]), hops out of range, a name that is empty or
+// an edge are left out. Errors: no path ([ErrPathEmpty]), a bound ([ErrPathTooMany]), hops out of range, a name that is empty or
 // holds the arrow, the closing marker or the byte 0xff.
 func PathNewGraph(triples []PathTriple, entities []string, hops int, closing string) (*PathGraph, error) {
 	switch {
 	case hops < 1 || hops > PathMaxHops:
 		return nil, fmt.Errorf("paths: %d hops; from 1 to %d", hops, PathMaxHops)
 	case len(triples) > PathMaxTriples:
-		return nil, fmt.Errorf("paths: %d triples; at most %d: %w", len(triples), PathMaxTriples, PathErrTooMany)
+		return nil, fmt.Errorf("paths: %d triples; at most %d: %w", len(triples), PathMaxTriples, ErrPathTooMany)
 	case strings.IndexByte(closing, textEnd) >= 0:
 		return nil, fmt.Errorf("paths: the closing marker %q holds byte 0xff; a text is UTF-8", closing)
 	}
@@ -89,7 +89,7 @@ func PathNewGraph(triples []PathTriple, entities []string, hops int, closing str
 	}
 	slices.Sort(g.starts)
 	if g.starts = slices.Compact(g.starts); len(g.starts) == 0 {
-		return nil, fmt.Errorf("paths: none of %d entities has an edge: %w", len(entities), PathErrEmpty)
+		return nil, fmt.Errorf("paths: none of %d entities has an edge: %w", len(entities), ErrPathEmpty)
 	}
 	return g, nil
 }
@@ -128,9 +128,9 @@ func (g *PathGraph) addRows(triples []PathTriple) error {
 func (g *PathGraph) checkName(name string) error {
 	switch {
 	case name == "":
-		return fmt.Errorf("an empty name: %w", PathErrEmpty)
+		return fmt.Errorf("an empty name: %w", ErrPathEmpty)
 	case len(name) > PathMaxName:
-		return fmt.Errorf("a name of %d bytes; at most %d: %w", len(name), PathMaxName, PathErrTooMany)
+		return fmt.Errorf("a name of %d bytes; at most %d: %w", len(name), PathMaxName, ErrPathTooMany)
 	case strings.Contains(name, PathArrow), g.close != "" && strings.Contains(name, g.close), strings.IndexByte(name, textEnd) >= 0:
 		return fmt.Errorf("the name %q holds %q, %q or byte 0xff, which are no part of names", name, PathArrow, g.close)
 	}

@@ -90,7 +90,7 @@ func TestGraphRandom(t *testing.T) {
 		hops := 1 + rng.IntN(2)
 		want := list(triples, entities, hops, closing)
 		g, err := PathNewGraph(triples, entities, hops, closing)
-		if len(want) == 0 && errors.Is(err, PathErrEmpty) {
+		if len(want) == 0 && errors.Is(err, ErrPathEmpty) {
 			continue
 		}
 		if err != nil {

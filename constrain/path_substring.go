@@ -15,7 +15,7 @@ const PathMaxSubstring = 1 << 22
 // Substring is immutable.
 type PathSubstring struct{ s *suffixes }
 
-// PathNewSubstring returns the set of the parts of a text. Errors: [PathErrTooMany]; a text that holds the byte 0xff.
+// PathNewSubstring returns the set of the parts of a text. Errors: [ErrPathTooMany]; a text that holds the byte 0xff.
 func PathNewSubstring(text string) (*PathSubstring, error) {
 	if err := checkText(text); err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func PathNewSubstring(text string) (*PathSubstring, error) {
 
 func checkText(text string) error {
 	if len(text) > PathMaxSubstring {
-		return fmt.Errorf("paths: a text of %d bytes for its parts; at most %d: %w", len(text), PathMaxSubstring, PathErrTooMany)
+		return fmt.Errorf("paths: a text of %d bytes for its parts; at most %d: %w", len(text), PathMaxSubstring, ErrPathTooMany)
 	}
 	if i := strings.IndexByte(text, textEnd); i >= 0 {
 		return fmt.Errorf("paths: the text has byte 0xff at %d; a text is UTF-8", i)

@@ -94,8 +94,8 @@ func TestSubstringRefused(t *testing.T) {
 		if _, words := PathNewWords(text); err == nil || words == nil {
 			t.Fatalf("a text of %d bytes: errors %v and %v", len(text), err, words)
 		}
-		if len(text) > 2 && !errors.Is(err, PathErrTooMany) {
-			t.Errorf("%v, want %v", err, PathErrTooMany)
+		if len(text) > 2 && !errors.Is(err, ErrPathTooMany) {
+			t.Errorf("%v, want %v", err, ErrPathTooMany)
 		}
 	}
 }

@@ -21,13 +21,13 @@ type PathTexts struct {
 	count int
 }
 
-// PathNewTexts returns the set of texts; equal ones are one. Errors: [PathErrEmpty], also for an empty text; [PathErrTooMany]; a
+// PathNewTexts returns the set of texts; equal ones are one. Errors: [ErrPathEmpty], also for an empty text; [ErrPathTooMany]; a
 // text that holds the byte 0xff.
 func PathNewTexts(texts []string) (*PathTexts, error) {
 	total := 0
 	for i, text := range texts {
 		if text == "" {
-			return nil, fmt.Errorf("paths: text %d: %w", i, PathErrEmpty)
+			return nil, fmt.Errorf("paths: text %d: %w", i, ErrPathEmpty)
 		}
 		for at := range len(text) {
 			if text[at] == textEnd {

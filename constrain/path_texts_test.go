@@ -82,8 +82,8 @@ func TestTexts(t *testing.T) {
 
 func TestTextsRefused(t *testing.T) {
 	for _, texts := range [][]string{nil, {"a", ""}} {
-		if _, err := PathNewTexts(texts); !errors.Is(err, PathErrEmpty) {
-			t.Errorf("%q: error %v, want %v", texts, err, PathErrEmpty)
+		if _, err := PathNewTexts(texts); !errors.Is(err, ErrPathEmpty) {
+			t.Errorf("%q: error %v, want %v", texts, err, ErrPathEmpty)
 		}
 	}
 	if _, err := PathNewTexts([]string{"a\xff"}); err == nil {

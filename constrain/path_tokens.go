@@ -10,11 +10,11 @@ import (
 	"grove/internal/text/token"
 )
 
-// PathErrTooMany means that a set has more entries, or longer ones, than this package reads.
-var PathErrTooMany = errors.New("the set is too large")
+// ErrPathTooMany means that a set has more entries, or longer ones, than this package reads.
+var ErrPathTooMany = errors.New("the set is too large")
 
-// PathErrEmpty means that a set has no entry, or an empty one.
-var PathErrEmpty = errors.New("the set has no text")
+// ErrPathEmpty means that a set has no entry, or an empty one.
+var ErrPathEmpty = errors.New("the set has no text")
 
 // The bounds of a set: entries, and tokens or bytes of all of them together.
 const (
@@ -48,12 +48,12 @@ const (
 )
 
 // PathNewTokens returns the set of the sequences of tokens below vocab; equal ones are one. It does not keep them. Errors:
-// [PathErrEmpty], [PathErrTooMany], a token that is not of the vocabulary.
+// [ErrPathEmpty], [ErrPathTooMany], a token that is not of the vocabulary.
 func PathNewTokens(vocab int, sequences [][]token.ID) (*PathTokens, error) {
 	total := 0
 	for i, seq := range sequences {
 		if len(seq) == 0 {
-			return nil, fmt.Errorf("paths: sequence %d has no token: %w", i, PathErrEmpty)
+			return nil, fmt.Errorf("paths: sequence %d has no token: %w", i, ErrPathEmpty)
 		}
 		for _, id := range seq {
 			if id < 0 || int(id) >= vocab {
@@ -76,11 +76,11 @@ func PathNewTokens(vocab int, sequences [][]token.ID) (*PathTokens, error) {
 func checkSize(entries, symbols int) error {
 	switch {
 	case entries == 0:
-		return fmt.Errorf("paths: %w", PathErrEmpty)
+		return fmt.Errorf("paths: %w", ErrPathEmpty)
 	case entries > PathMaxEntries:
-		return fmt.Errorf("paths: %d entries; at most %d: %w", entries, PathMaxEntries, PathErrTooMany)
+		return fmt.Errorf("paths: %d entries; at most %d: %w", entries, PathMaxEntries, ErrPathTooMany)
 	case symbols > PathMaxSymbols:
-		return fmt.Errorf("paths: entries of %d tokens or bytes; at most %d: %w", symbols, PathMaxSymbols, PathErrTooMany)
+		return fmt.Errorf("paths: entries of %d tokens or bytes; at most %d: %w", symbols, PathMaxSymbols, ErrPathTooMany)
 	}
 	return nil
 }

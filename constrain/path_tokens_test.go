@@ -87,8 +87,8 @@ func TestTokensRefused(t *testing.T) {
 		all  [][]token.ID
 		want error
 	}{
-		{"no sequence", nil, PathErrEmpty},
-		{"an empty sequence", [][]token.ID{{1}, {}}, PathErrEmpty},
+		{"no sequence", nil, ErrPathEmpty},
+		{"an empty sequence", [][]token.ID{{1}, {}}, ErrPathEmpty},
 		{"a token beyond the vocabulary", [][]token.ID{{1, 4}}, nil},
 		{"a negative token", [][]token.ID{{-1}}, nil},
 	} {

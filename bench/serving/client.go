@@ -224,8 +224,10 @@ func (c *client) request(t Task, i int) (*url.URL, []byte, error) {
 		return u, body, err
 	}
 	fields := map[string]json.RawMessage{}
-	if err := errors.Join(json.Unmarshal(body, &fields), json.Unmarshal([]byte(c.options.ExtraBody), &fields)); err != nil {
-		return nil, nil, err
+	for _, object := range [][]byte{body, []byte(c.options.ExtraBody)} {
+		if err := json.Unmarshal(object, &fields); err != nil {
+			return nil, nil, err
+		}
 	}
 	body, err = json.Marshal(fields)
 	return u, body, err

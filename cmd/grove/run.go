@@ -219,9 +219,19 @@ func (c *runCommand) generate(g *grove.Generation, a *answer, begin func()) (err
 		}
 		return live.Text(a.Prompt)
 	})
-	g.WatchCanvas(func(runs []grove.CanvasRun) { err = errors.Join(err, prompt(), view.Show(live, runs)) })
+	g.WatchCanvas(func(runs []grove.CanvasRun) {
+		if err == nil {
+			err = prompt()
+		}
+		if err == nil {
+			err = view.Show(live, runs)
+		}
+	})
 	for t, e := range g.Tokens() {
-		if err = errors.Join(err, prompt(), view.Clear(), e); err == nil {
+		if err == nil {
+			err = prompt()
+		}
+		if err = errors.Join(err, view.Clear(), e); err == nil {
 			a.add(t)
 			err = live.Text(t.Text)
 		}
@@ -229,7 +239,10 @@ func (c *runCommand) generate(g *grove.Generation, a *answer, begin func()) (err
 			return errors.Join(err, live.End())
 		}
 	}
-	if err := errors.Join(err, prompt(), view.Clear()); err != nil {
+	if err == nil {
+		err = prompt()
+	}
+	if err := errors.Join(err, view.Clear()); err != nil {
 		return err
 	}
 	if a.Suffix != nil {

@@ -16,10 +16,10 @@ const (
 
 // Errors of bounds and of texts that are no numbers.
 var (
-	NumberErrSyntax  = errors.New("numbers: this is no number of JSON")
-	NumberErrDigits  = errors.New("numbers: this number has more than 1000 digits")
-	NumberErrModulus = errors.New("numbers: multipleOf without its point is more than 1099511627776")
-	NumberErrDivisor = errors.New("numbers: multipleOf must be more than 0")
+	ErrNumberSyntax  = errors.New("numbers: this is no number of JSON")
+	ErrNumberDigits  = errors.New("numbers: this number has more than 1000 digits")
+	ErrNumberModulus = errors.New("numbers: multipleOf without its point is more than 1099511627776")
+	ErrNumberDivisor = errors.New("numbers: multipleOf must be more than 0")
 )
 
 // NumberRange bounds a number. Bounds are numbers of JSON, as text; "" is none.

@@ -19,7 +19,7 @@ var number = regexp.MustCompile(`^(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]
 func parse(text string) (decimal, error) {
 	m := number.FindStringSubmatch(text)
 	if m == nil {
-		return decimal{}, NumberErrSyntax
+		return decimal{}, ErrNumberSyntax
 	}
 	d := decimal{negative: m[1] != ""}
 	all := m[2] + m[3]
@@ -33,12 +33,12 @@ func parse(text string) (decimal, error) {
 	if m[4] != "" {
 		var err error
 		if power, err = strconv.Atoi(m[4]); err != nil || power > NumberMaxDigits*NumberMaxDigits || power < -NumberMaxDigits*NumberMaxDigits {
-			return decimal{}, NumberErrDigits
+			return decimal{}, ErrNumberDigits
 		}
 	}
 	d.point = len(m[2]) - zeros + power
 	if d.point > NumberMaxDigits || len(d.digits)-d.point > NumberMaxDigits || len(d.digits) > NumberMaxDigits {
-		return decimal{}, NumberErrDigits
+		return decimal{}, ErrNumberDigits
 	}
 	return d, nil
 }

@@ -13,12 +13,12 @@ func multiples(s *regex.Store, text string, integer bool) (id regex.ID, places i
 	case err != nil:
 		return regex.Nothing, 0, err
 	case d.sign() <= 0:
-		return regex.Nothing, 0, NumberErrDivisor
+		return regex.Nothing, 0, ErrNumberDivisor
 	}
 	whole, frac := d.plain()
 	modulus, err := strconv.Atoi(whole + frac)
 	if err != nil || modulus > NumberMaxModulus {
-		return regex.Nothing, 0, NumberErrModulus
+		return regex.Nothing, 0, ErrNumberModulus
 	}
 	places = len(frac)
 	if integer { // the integers among the multiples of p/q in lowest terms are the multiples of p

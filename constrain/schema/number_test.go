@@ -271,7 +271,7 @@ func TestSpellings(t *testing.T) {
 	} {
 		id, err := NumberLanguage(s, c.r)
 		if err != nil {
-			if !errors.Is(err, NumberErrModulus) {
+			if !errors.Is(err, ErrNumberModulus) {
 				t.Error(err)
 			}
 			continue
@@ -294,22 +294,22 @@ func TestErrors(t *testing.T) {
 		r    NumberRange
 		want error
 	}{
-		{NumberRange{Min: "01"}, NumberErrSyntax},
-		{NumberRange{Max: "1."}, NumberErrSyntax},
-		{NumberRange{Min: "NaN"}, NumberErrSyntax},
-		{NumberRange{Min: "1e1001"}, NumberErrDigits},
-		{NumberRange{Min: "1e-99999999999999999999"}, NumberErrDigits},
-		{NumberRange{Max: strings.Repeat("9", 1001)}, NumberErrDigits},
-		{NumberRange{MultipleOf: "0"}, NumberErrDivisor},
-		{NumberRange{MultipleOf: "-1"}, NumberErrDivisor},
-		{NumberRange{MultipleOf: "1099511627777"}, NumberErrModulus},
-		{NumberRange{MultipleOf: "0.12345678901234"}, NumberErrModulus},
+		{NumberRange{Min: "01"}, ErrNumberSyntax},
+		{NumberRange{Max: "1."}, ErrNumberSyntax},
+		{NumberRange{Min: "NaN"}, ErrNumberSyntax},
+		{NumberRange{Min: "1e1001"}, ErrNumberDigits},
+		{NumberRange{Min: "1e-99999999999999999999"}, ErrNumberDigits},
+		{NumberRange{Max: strings.Repeat("9", 1001)}, ErrNumberDigits},
+		{NumberRange{MultipleOf: "0"}, ErrNumberDivisor},
+		{NumberRange{MultipleOf: "-1"}, ErrNumberDivisor},
+		{NumberRange{MultipleOf: "1099511627777"}, ErrNumberModulus},
+		{NumberRange{MultipleOf: "0.12345678901234"}, ErrNumberModulus},
 	} {
 		if _, err := NumberLanguage(regex.New(regex.Limits{}), c.r); !errors.Is(err, c.want) {
 			t.Errorf("%.60s: %v, want %v", fmt.Sprint(c.r), err, c.want)
 		}
 	}
-	if _, err := NumberEqual(regex.New(regex.Limits{}), "1x"); !errors.Is(err, NumberErrSyntax) {
+	if _, err := NumberEqual(regex.New(regex.Limits{}), "1x"); !errors.Is(err, ErrNumberSyntax) {
 		t.Error(err)
 	}
 }

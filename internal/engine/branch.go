@@ -24,8 +24,10 @@ func (s *Sequence) Become(from *Sequence) error {
 	e := s.e
 	e.steps.Lock()
 	defer e.steps.Unlock()
-	if err := errors.Join(from.settle(), s.settle()); err != nil {
-		return err
+	for _, settle := range []func() error{from.settle, s.settle} {
+		if err := settle(); err != nil {
+			return err
+		}
 	}
 	if err := e.steps.Copy(&s.trunk, &from.trunk); err != nil {
 		return err

@@ -89,6 +89,7 @@ func (m *module) at(n ast.Node, format string, args ...any) string {
 // checks are the rules by name: each returns its violations, one a line.
 var checks = map[string]func(*module) []string{
 	"imports": checkImports,
+	"eager":   checkEager,
 	"links":   checkLinks,
 	"floats":  checkFloats,
 	"exits":   checkExits,

@@ -49,6 +49,10 @@ func TestChecks(t *testing.T) {
 		{"a search outside the list", "cmd/grove/x.go", "package main\n\nimport \"grove/search\"\n\nfunc init() { search.Register(search.Info{}) }\n", "links", "add cmd/grove to package search/programs"},
 		{"a package of a registry that registers nothing", "method/text/x.go", "package text\n\nimport _ \"grove/method\"\n", "", ""},
 
+		{"one call after another", "search/s.go", "package search\n\nimport \"errors\"\n\nvar err = errors.Join(nil, open(), f.Close())\n", "", ""},
+		{"two calls at once", "search/s.go", "package search\n\nimport \"errors\"\n\nvar err = errors.Join(open(), read())\n", "eager", "search/s.go:5: errors.Join runs 2 calls"},
+		{"the first value of two calls", "search/s.go", "package search\n\nimport \"cmp\"\n\nvar err = cmp.Or(open(), read())\n", "eager", "cmp.Or runs 2 calls"},
+
 		{"500 lines", "internal/kv/k.go", "package kv\n" + strings.Repeat("\n", 499), "", ""},
 		{"long test", "internal/kv/k_test.go", "package kv\n" + strings.Repeat("\n", 900), "", ""},
 		{"long generated file", "internal/kernel/z_k.go", "package kernel\n" + strings.Repeat("\n", 4000), "", ""},

@@ -25,13 +25,19 @@ func (m *Model) LoadAdapter(f adapters.File) (a adapters.Adapter, err error) {
 
 // UnloadAdapter closes an adapter by its name. Answers that use it go on with it. Errors: [adapters.ErrAdapter].
 func (m *Model) UnloadAdapter(name string) error {
-	return errors.Join(m.Adapters.Unload(name), m.adapt())
+	if err := m.Adapters.Unload(name); err != nil {
+		return err
+	}
+	return m.adapt()
 }
 
 // ScaleAdapters sets the scales that texts without adapters of their own give the open adapters. Errors: [adapters.ErrAdapter], an
 // [*OptionError]; nothing has changed then.
 func (m *Model) ScaleAdapters(scales []adapters.Scale) error {
-	return errors.Join(adapterError(m.Adapters.Scale(scales)), m.adapt())
+	if err := m.Adapters.Scale(scales); err != nil {
+		return adapterError(err)
+	}
+	return m.adapt()
 }
 
 // AdapterSet returns the set of the adapters that a text asks for, nil for none. scales nil: all, with their own scales. Errors are those of [Model.ScaleAdapters].

@@ -85,7 +85,16 @@ func (d *levelsDrafter) Begin(h *method.History) (err error) {
 		d.mean = 1
 	}
 	d.sampler, err = sample.NewChain(sample.Settings{Params: h.Noise.Sampling, SampleIndex: h.Noise.SampleIndex}, d.vocabulary)
-	return errors.Join(err, d.lower.Begin(), d.middle.Begin(), d.grower.Begin(h.Noise))
+	if err == nil {
+		err = d.lower.Begin()
+	}
+	if err == nil {
+		err = d.middle.Begin()
+	}
+	if err == nil {
+		err = d.grower.Begin(h.Noise)
+	}
+	return err
 }
 
 // Committed implements [method.Drafter].

@@ -130,7 +130,10 @@ func (w *anchoredWalk) next(ctx context.Context) (d engine.SampledToken, err err
 	if d, err = w.risky.Describe(ctx, w.risky.Pick(w.fused)); err != nil {
 		return d, err
 	}
-	return d, errors.Join(w.risky.Follow(d.ID), w.safe.Follow(d.ID))
+	if err = w.risky.Follow(d.ID); err != nil {
+		return d, err
+	}
+	return d, w.safe.Follow(d.ID)
 }
 
 // compute computes the distributions by which the models draw, at the same time.

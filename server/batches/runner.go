@@ -1,7 +1,6 @@
 package batches
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,8 +65,10 @@ func (r *runner) begin(h Host) {
 	r.ctx, r.cancel = context.WithCancelCause(context.Background())
 	r.work.Go(func() {
 		for r.ctx.Err() == nil {
-			if err := errors.Join(r.expire(), r.schedule()); err != nil {
-				r.config.Log.Error("the state of batches cannot be used", "error", err)
+			for _, do := range []func() error{r.expire, r.schedule} { // batches begin although others cannot end
+				if err := do(); err != nil {
+					r.config.Log.Error("the state of batches cannot be used", "error", err)
+				}
 			}
 			select {
 			case <-r.ctx.Done():
@@ -199,7 +200,11 @@ func (r *runner) attempt(ctx context.Context, b *batchRecord, one *run) (err err
 	r.mu.Lock()
 	one.batch = open
 	r.mu.Unlock()
-	cause := cmp.Or(context.Cause(ctx), r.answer(ctx, b, open))
+	ended := context.Cause(ctx)
+	cause := r.answer(ctx, b, open) // a batch that is cancelled has the file of its answers all the same
+	if ended != nil {
+		cause = ended
+	}
 	return r.settle(b, open, cause)
 }
 

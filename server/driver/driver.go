@@ -136,7 +136,9 @@ func (x *Request) answer(q Body, framing Framing) (err error) {
 	var e Encoder
 	err = x.Work(func(context.Context) (err error) {
 		if e, err = q.Parse(g); err == nil && e != nil {
-			err = cmp.Or(g.checkKept(), g.watch(e))
+			if err = g.checkKept(); err == nil {
+				err = g.watch(e)
+			}
 		}
 		if err == nil && e != nil {
 			g.Job, err = h.Prepare(x.R.Context(), g.Spec)

@@ -108,7 +108,10 @@ func (c *methodsCommand) Run() (err error) {
 	if err == nil && !c.Replay {
 		err = writeDraftMemory(terminal.Stdout, m.Info(), figures)
 	}
-	return errors.Join(err, writeChoices(terminal.Stdout, choices(figures)), c.unequal(figures))
+	if err == nil {
+		err = writeChoices(terminal.Stdout, choices(figures))
+	}
+	return errors.Join(err, c.unequal(figures))
 }
 
 // measure runs the tasks, or replays them.

@@ -86,7 +86,9 @@ func (c *serveCommand) Run() error {
 	if r == nil {
 		return exit.Cause(ctx, err)
 	}
-	return errors.Join(r.WriteTable(terminal.Stdout), c.keep(r), exit.Cause(ctx, err), unanswered(ctx, r))
+	written := r.WriteTable(terminal.Stdout)
+	kept := c.keep(r) // what was measured is kept although the table has no reader
+	return errors.Join(written, kept, exit.Cause(ctx, err), unanswered(ctx, r))
 }
 
 // tasks returns the tasks of the file, or made-up ones.

@@ -2,7 +2,6 @@ package pages
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -49,8 +48,10 @@ func readPage(path string, name [sha256.Size]byte, page []byte) error {
 	}
 	var head [len(magic) + sha256.Size]byte
 	var digest [sha256.Size]byte
-	if err := cmp.Or(fill(head[:]), fill(page), fill(digest[:])); err != nil {
-		return err
+	for _, part := range [][]byte{head[:], page, digest[:]} {
+		if err := fill(part); err != nil {
+			return err
+		}
 	}
 	sum := sha256.New()
 	sum.Write(head[:])

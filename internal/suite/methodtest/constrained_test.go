@@ -43,7 +43,7 @@ func constrained(s *subject) error {
 	for i, p := range s.samplings() {
 		for _, how := range []drafts{eager, planned} {
 			if how == planned && i > 0 && !long {
-				continue // the check "alone" plans with each
+				continue // drafts that pay are verified as all are; the long run plans with each
 			}
 			if err := held.compare("constrained", engine.Config{}, p, how, []move{{s.prompt(), 60}}); err != nil {
 				return err

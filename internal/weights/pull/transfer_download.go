@@ -102,7 +102,11 @@ func (d *download) discard() {
 
 // finish gives the whole file its name.
 func (d *download) finish() error {
-	err := errors.Join(d.out.Chmod(0o644), d.out.Sync(), d.out.Close())
+	err := d.out.Chmod(0o644)
+	if err == nil {
+		err = d.out.Sync()
+	}
+	err = errors.Join(err, d.out.Close())
 	if err == nil {
 		err = d.cache.Root.Rename(d.Path+Suffix, d.Path)
 	}
