@@ -17,13 +17,13 @@ const newPath = "example.com/you/grove"
 func TestRewrite(t *testing.T) {
 	for _, c := range []struct{ name, file, text, want string }{
 		{"imports", "a.go", "package a\n\nimport (\n\t\"fmt\"\n\n\t\"grove\"\n\tx \"grove/internal/kv\"\n\t_ \"grovel/kv\"\n)\n\nvar s = \"grove\" + `grove/internal/kv`\n",
-			"package a\n\nimport (\n\t\"fmt\"\n\n\t\"NEW\"\n\tx \"NEW/kv\"\n\t_ \"grovel/kv\"\n)\n\nvar s = \"grove\" + `grove/internal/kv`\n"},
-		{"sorted", "a.go", "package a\n\nimport (\n\t\"github.com/x/y\"\n\t\"grove/internal/kv\"\n)\n", "package a\n\nimport (\n\t\"NEW/kv\"\n\t\"github.com/x/y\"\n)\n"},
+			"package a\n\nimport (\n\t\"fmt\"\n\n\t\"NEW\"\n\tx \"NEW/internal/kv\"\n\t_ \"grovel/kv\"\n)\n\nvar s = \"grove\" + `grove/internal/kv`\n"},
+		{"sorted", "a.go", "package a\n\nimport (\n\t\"github.com/x/y\"\n\t\"grove/internal/kv\"\n)\n", "package a\n\nimport (\n\t\"NEW/internal/kv\"\n\t\"github.com/x/y\"\n)\n"},
 		{"nothing", "a.go", "package a\n\nimport \"fmt\"\n", "package a\n\nimport \"fmt\"\n"},
 		{"go.mod", "go.mod", "module grove/server/e2e\n\ngo 1.26.0\n\nrequire (\n\tgrove v0.0.0 // grove\n\tx.org/grove v1.0.0\n)\n\nreplace grove => ../..\n",
 			"module NEW/server/e2e\n\ngo 1.26.0\n\nrequire (\n\tNEW v0.0.0 // grove\n\tx.org/grove v1.0.0\n)\n\nreplace NEW => ../..\n"},
 		{"document", "a.md", "grove serves.\n\n    import \"grove/internal/kv\"\n\n```go\nimport (\n\t\"grove\" // the root\n\t_ \"grove/method/all\"\n)\n```\n`go doc grove/internal/sample`, `go doc grove`, `grove run \"grove\"`; go -C x run grove\n",
-			"grove serves.\n\n    import \"NEW/kv\"\n\n```go\nimport (\n\t\"NEW\" // the root\n\t_ \"NEW/method/all\"\n)\n```\n`go doc NEW/sample`, `go doc NEW`, `grove run \"grove\"`; go -C x run grove\n"},
+			"grove serves.\n\n    import \"NEW/internal/kv\"\n\n```go\nimport (\n\t\"NEW\" // the root\n\t_ \"NEW/method/all\"\n)\n```\n`go doc NEW/internal/sample`, `go doc NEW`, `grove run \"grove\"`; go -C x run grove\n"},
 		{"other", "a.txt", "import \"grove\"\n", "import \"grove\"\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
