@@ -1,13 +1,13 @@
 // path_doc.go holds sets of texts that are given, not described: lists of choices, catalogues of up to a million
 // token sequences or texts, paths of a knowledge graph, parts of a text.
 //
-// [Tokens] is a set of token sequences as compressed rows; [NewStage] makes it a stage. The other sets are machines
-// over bytes ([Machine]), so that any tokenisation of a text is legal, and so that they are terminals of grammars too:
+// [Tokens] is a set of token sequences as compressed rows; [PathNewStage] makes it a stage. The other sets are machines
+// over bytes ([PathMachine]), so that any tokenisation of a text is legal, and so that they are terminals of grammars too:
 //
-//	[Texts]      a list of texts, compressed to a tree with unary ends
-//	[Graph]      "head -> relation -> tail -> relation -> tail", unfolded while it is read
-//	[Substring]  what stands in a text, from any byte or from any word
-//	[Marked]     free text, and between two markers texts of a machine
+//	[PathTexts]      a list of texts, compressed to a tree with unary ends
+//	[PathGraph]      "head -> relation -> tail -> relation -> tail", unfolded while it is read
+//	[PathSubstring]  what stands in a text, from any byte or from any word
+//	[PathMarked]     free text, and between two markers texts of a machine
 
 package constrain
 

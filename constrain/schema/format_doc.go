@@ -11,7 +11,7 @@
 //	json-pointer              RFC 6901
 //	relative-json-pointer     the draft of Luff and Andrews
 //
-// From inside ([Exact] is false): each text is valid, and some valid texts are missing, which are in [Possible]:
+// From inside ([FormatExact] is false): each text is valid, and some valid texts are missing, which are in [Possible]:
 //
 //	email          RFC 5321 with its bounds on lengths, without backslashes; its names as under hostname, its literals IPv4 and IPv6 only
 //	idn-email      RFC 6531, the same with names as under idn-hostname

@@ -1,7 +1,7 @@
 // number_doc.go turns constraints on numbers into languages of their JSON spellings.
 //
 // [All] is every number of JSON. As soon as a value matters, the language of all spellings is not regular (0.00001e5 and
-// 100000e-5 are both 1, and so on without end). So every other language of this package is a part of [Spellings], in
+// 100000e-5 are both 1, and so on without end). So every other language of this package is a part of [NumberSpellings], in
 // which each value has the spellings that people and encoders write:
 //
 //   - plain decimals, with any number of digits and of zeros at the end of a fraction: 12, 12.50, -0.000
