@@ -67,7 +67,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, "cache"))
 			return nil
 		},
-		Condition: func(name string) (bool, error) { // beside those of testscript
+		Condition: func(name string) (bool, error) { // in addition to the conditions of testscript
 			if name != "all" {
 				return false, fmt.Errorf("the condition %q is not known", name)
 			}

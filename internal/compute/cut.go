@@ -28,7 +28,7 @@ const (
 	// Work that is too little for all threads is shared by as many as have an item. It is the time from memory; models so small
 	// that it decides are in a cache and take a quarter of it.
 	CutLeastItem = 3000
-	// longItem is the most time of an item where a thread has fewer than ItemsPerThread: those of small products, each of which
+	// longItem is the most time of an item where a thread has fewer than CutItemsPerThread: items of small products, each of which
 	// breaks the stream of weights for as long as it takes.
 	longItem = 24000
 	// CutClaimCost is what an item costs beside its work, in nanoseconds.

@@ -17,7 +17,7 @@ type WalkKind uint8
 const (
 	WalkRows    WalkKind = iota // advances level Level by the active rows from First on, N of them, whose outputs are wanted
 	WalkRecords                 // advances level Level by the records from First on, N of them
-	WalkBranch                  // makes the state of the level above level Level that of level Level
+	WalkBranch                  // copies the state of level Level to level Level+1
 	WalkStore                   // writes the state of level 0 at the stored state First
 )
 

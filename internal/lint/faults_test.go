@@ -223,7 +223,7 @@ func dependents(t *testing.T) (order map[string][]string, rapid map[string]bool)
 // The time that tests have for one fault. Tests that take longer may hang, or the machine may be busy: they run again, alone and for longer.
 const (
 	limit      = "60s"  // of a recorded test
-	limitFirst = "300s" // of the tests of a package: those of internal/suite/methodtest take minutes on a busy machine
+	limitFirst = "300s" // for the tests of a package: internal/suite/methodtest takes minutes on a busy machine
 	limitAlone = "180s" // of one test while no other fault is tried
 	limitWhole = "30m"  // of the tests of a package, after each test that did not end has passed alone
 )

@@ -84,7 +84,7 @@ var numeric = []string{"internal/compute", "internal/compute/weight", "internal/
 func roomOf(dir string) (rank int, room string, ok bool) {
 	for rank, line := range rooms {
 		for room := range strings.FieldsSeq(line) {
-			if parent, isFamily := strings.CutSuffix(room, "*"); room == dir || isFamily && strings.HasPrefix(dir, parent) {
+			if room == dir {
 				return rank, room, true
 			}
 		}

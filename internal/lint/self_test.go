@@ -139,7 +139,7 @@ func lineFile(pkg string, lines int) *fstest.MapFile {
 	return &fstest.MapFile{Data: []byte("package " + pkg + "\n" + strings.Repeat("\n", lines-1))}
 }
 
-// TestRoomOf guards the reading of families: a room is not its own family.
+// TestRoomOf: a package has the room of its own name, not the room above it.
 func TestRoomOf(t *testing.T) {
 	for dir, want := range map[string]string{
 		"internal/model": "internal/model", "internal/model/arch": "internal/model/arch", "internal/suite/modeltest": "internal/suite/modeltest", "method/text": "method/text", "method/text/b": "",

@@ -22,7 +22,7 @@ var limits = map[string]int{
 	"names":        60,           // exported types, functions, constants and variables of a package
 	"file":         maxFileLines, // lines; up to mostLines where the state is one thing, which the reason says
 	"small":        0,            // lines that a package has fewer than leastLines
-	"packages":     maxPackages,  // of the main module, with those of tests alone
+	"packages":     maxPackages,  // of the main module; packages of tests alone count
 	"root-go":      14,           // Go files in the root, without tests
 	"root-tests":   16,           // test files in the root
 	"root-folders": 14,           // folders in the root, without those whose name begins with a dot

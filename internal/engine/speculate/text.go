@@ -34,7 +34,7 @@ type Text struct {
 	Outcome verify.Outcome
 
 	set      *Methods
-	texts    *LearnedTexts // those that it learns with
+	texts    *LearnedTexts // the texts of one salt, which it learns with
 	drafters []method.Drafter
 	counters []method.Counter // those of them that run rows
 	turns    []plan.Backoff
