@@ -1,10 +1,10 @@
 package schema
 
 import (
+	"strings"
 	"sync"
 	"unicode"
 
-	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
 
 	"grove/constrain/regex"
@@ -19,18 +19,22 @@ const (
 // letters are letters beyond ASCII that IDNA 2008 allows anywhere in a label, written from left to right, none of which
 // joins with another under normalisation: of Latin, Greek, Cyrillic, kana, Han and Hangul.
 var letters = sync.OnceValue(func() (all []regex.Range) {
-	fold := cases.Fold()
 	for _, block := range []regex.Range{{Lo: 0x80, Hi: 0x24f}, {Lo: 0x370, Hi: 0x52f}, {Lo: 0x1e00, Hi: 0x1fff}, {Lo: 0x3041, Hi: 0x30fa}} {
 		for r := block.Lo; r <= block.Hi; r++ {
-			text := string(r)
-			stable := norm.NFKC.String(fold.String(norm.NFKC.String(text))) == text // section 2.2 of RFC 5892
-			if unicode.In(r, unicode.Ll, unicode.Lo) && stable && norm.NFC.PropertiesString(text).CCC() == 0 {
+			if text := string(r); unicode.In(r, unicode.Ll, unicode.Lo) && stable(r) && norm.NFC.PropertiesString(text).CCC() == 0 {
 				all = append(all, regex.Range{Lo: r, Hi: r})
 			}
 		}
 	}
 	return append(all, regex.Range{Lo: 0x4e00, Hi: 0x9fcc}, regex.Range{Lo: 0xac00, Hi: 0xd7a3})
 })
+
+// stable says whether a small letter, or one without cases, of the blocks in letters stays itself when it is normalised and its case is
+// folded (section 2.2 of RFC 5892): ß becomes ss, the final sigma a sigma, and an iota below a vowel a letter of its own.
+func stable(r rune) bool {
+	const iotaBelow = "\u0345"
+	return norm.NFKC.String(string(r)) == string(r) && r != 'ß' && r != 'ς' && !strings.Contains(norm.NFD.String(string(r)), iotaBelow)
+}
 
 // internationalName is the names of hosts whose labels may have letters beyond ASCII.
 func (m *maker) internationalName() regex.ID {

@@ -4,8 +4,10 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
 )
 
@@ -96,5 +98,18 @@ func TestInternationalNames(t *testing.T) {
 	}
 	if wide < 200 {
 		t.Errorf("only %d labels beyond ASCII were drawn", wide)
+	}
+}
+
+// TestStable compares with the folding of golang.org/x/text, which programs need not link.
+func TestStable(t *testing.T) {
+	fold := cases.Fold()
+	for r := rune(0x80); r < 0x3100; r++ {
+		text := string(r)
+		want := norm.NFKC.String(fold.String(norm.NFKC.String(text))) == text
+		in := r < 0x530 || r >= 0x1e00 // the blocks of letters
+		if in && unicode.In(r, unicode.Ll, unicode.Lo) && stable(r) != want {
+			t.Errorf("%c (%U) is stable: %v, want %v", r, r, !want, want)
+		}
 	}
 }

@@ -2,7 +2,13 @@
 // there so that a first run, a draft model among it, needs no other file. Its README says what they are; train/ makes them.
 package gopher
 
-import _ "embed" // the models
+import (
+	"bytes"
+	"compress/gzip"
+	_ "embed" // the models
+	"io"
+	"sync"
+)
 
 // The names of the models: one to use where no other is named, two that draft for it, and one that fills a canvas by masked diffusion.
 const (
@@ -15,14 +21,34 @@ const (
 //go:embed gopher-target.q8_0.gguf
 var target []byte
 
-//go:embed gopher-draft.q8_0.gguf
+//go:embed gopher-draft.q8_0.gguf.gz
 var draft []byte
 
-//go:embed gopher-nano.q8_0.gguf
+//go:embed gopher-nano.q8_0.gguf.gz
 var nano []byte
 
-//go:embed gopher-diffusion.q8_0.gguf
+//go:embed gopher-diffusion.q8_0.gguf.gz
 var diffusion []byte
+
+// The models that the first run does without are compressed in the program; the first use of one unpacks it.
+var (
+	unpackedDraft     = sync.OnceValue(func() []byte { return unpack(draft) })
+	unpackedNano      = sync.OnceValue(func() []byte { return unpack(nano) })
+	unpackedDiffusion = sync.OnceValue(func() []byte { return unpack(diffusion) })
+)
+
+// unpack panics for a file that is damaged: the files are part of the program.
+func unpack(file []byte) []byte {
+	r, err := gzip.NewReader(bytes.NewReader(file))
+	if err != nil {
+		panic(err)
+	}
+	model, err := io.ReadAll(r)
+	if err != nil {
+		panic(err)
+	}
+	return model
+}
 
 // Model returns the GGUF file of gopher-target. The bytes are shared and must not be changed.
 func Model() []byte { return target }
@@ -36,11 +62,11 @@ func Named(name string) []byte {
 	case Name:
 		return target
 	case DraftName:
-		return draft
+		return unpackedDraft()
 	case NanoName:
-		return nano
+		return unpackedNano()
 	case DiffusionName:
-		return diffusion
+		return unpackedDiffusion()
 	}
 	return nil
 }

@@ -26,8 +26,8 @@ import heads
 import sample
 import train
 
-TARGET = os.path.join(family.HERE, "..", "gopher-target.q8_0.gguf")
-DRAFT = os.path.join(family.HERE, "..", "gopher-draft.q8_0.gguf")
+TARGET = os.path.join(family.HERE, "..", "..", "internal", "gopher", "gopher-target.q8_0.gguf")
+DRAFT = os.path.join(family.HERE, "..", "..", "internal", "gopher", "gopher-draft.q8_0.gguf.gz")
 EXITS = "2,3,4,6,9"
 DESCRIPTION = ("Deep decoder of Go source: gopher-target spread over 12 narrower layers, then trained on the Go distribution's own source with "
                "layer dropout and early exits, so that its first layers draft for all.")

@@ -3,6 +3,7 @@
 A file is refused, by ValueError, where it is cut off, of another version or architecture, or holds a type or a size that is not known
 here. This file imports no PyTorch.
 """
+import gzip
 import struct
 
 import numpy as np
@@ -67,8 +68,8 @@ def size(kind, n):
 
 
 def read(path):
-    """A file's metadata, and its tensors by name, arrays of F32 with the rows first."""
-    with open(path, "rb") as f:
+    """A file's metadata, and its tensors by name, arrays of F32 with the rows first. The name of a compressed file ends in .gz."""
+    with (gzip.open if path.endswith(".gz") else open)(path, "rb") as f:
         r = Reader(memoryview(f.read()))
     if bytes(r.take(4)) != b"GGUF" or r.scalar(4) != 3:
         raise ValueError(f"gguf: {path}: no GGUF file of version 3")

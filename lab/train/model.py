@@ -162,7 +162,7 @@ def taller(m, more):
 
 def load(path, dev="cpu"):
     """A checkpoint, or a GGUF file of the family, and the model that it holds."""
-    if path.endswith(".gguf"):
+    if path.endswith((".gguf", ".gguf.gz")):
         ck = gguf.checkpoint(path)
         ck["sd"] = {k: torch.from_numpy(v) for k, v in ck["sd"].items()}
     else:

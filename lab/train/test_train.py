@@ -21,7 +21,7 @@ try:
 except ImportError:
     torch = None
 
-NANO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "gopher-nano.q8_0.gguf")
+NANO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "internal", "gopher", "gopher-nano.q8_0.gguf.gz")
 
 
 def file(tensors, keys=b"", count=0, version=3):

@@ -1,24 +1,23 @@
 // Package page is the server's chat page: one HTML document, made of the files of this directory, that loads nothing else and sends
-// requests to its server alone.
+// requests to its server alone. The program holds it compressed, in page.html.gz, which the package's test writes with GROVE_UPDATE=1.
 package page
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
-	"embed"
+	_ "embed"
 	"encoding/base64"
 	"encoding/hex"
-	"fmt"
-	"io/fs"
+	"io"
 	"net/http"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
 )
 
-//go:embed index.html page.css script libraries
-var files embed.FS
+//go:embed page.html.gz
+var packed []byte
 
 // document is the page as it is served.
 type document struct {
@@ -29,12 +28,20 @@ type document struct {
 
 // served is made at the first request: a program that serves no page does without it.
 var served = sync.OnceValue(func() document {
-	html, err := assemble(files)
+	html, err := unpack(packed)
 	if err != nil {
-		panic(err) // the files are part of the program, and a test assembles them
+		panic(err) // the file is part of the program, and a test compares it with what it is made of
 	}
 	return document{html, contentPolicy(string(html)), entityTag(html)}
 })
+
+func unpack(file []byte) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(file))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
+}
 
 // ServeHTTP answers with the page. Its policy allows browsers the scripts and styles in the page, and connections to the page's own server,
 // and nothing else. ServeHTTP is safe for concurrent use.
@@ -48,34 +55,6 @@ func ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-cache") // browsers keep the page and ask whether its tag has changed
 	h.Set("ETag", d.tag)
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(d.html))
-}
-
-// part is an element of index.html that stands for the content of a file.
-var part = regexp.MustCompile(`<link rel="stylesheet" href="([^"]*)">|<script src="([^"]*)"></script>`)
-
-// assemble returns index.html with the files that it names in the places of their elements. It returns an error for a file that is
-// missing, and for one whose content would end its element or begin another.
-func assemble(from fs.FS) (html []byte, err error) {
-	index, err := fs.ReadFile(from, "index.html")
-	if err != nil {
-		return nil, fmt.Errorf("page: %w", err)
-	}
-	html = part.ReplaceAllFunc(index, func(element []byte) []byte {
-		name, tag := part.FindSubmatch(element)[1], "style"
-		if len(name) == 0 {
-			name, tag = part.FindSubmatch(element)[2], "script"
-		}
-		content, failed := fs.ReadFile(from, string(name))
-		lower := bytes.ToLower(content)
-		switch {
-		case failed != nil:
-			err = fmt.Errorf("page: %w", failed)
-		case bytes.Contains(lower, []byte("</"+tag)), bytes.Contains(lower, []byte("<!--")) && bytes.Contains(lower, []byte("<script ")):
-			err = fmt.Errorf("page: %s: the content ends the element %s or begins another; write it otherwise", name, tag)
-		}
-		return []byte("<" + tag + ">" + string(content) + "</" + tag + ">")
-	})
-	return html, err
 }
 
 // contentPolicy allows the scripts and styles inside a page by their hashes.
