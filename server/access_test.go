@@ -256,7 +256,7 @@ func TestLoggedReasons(t *testing.T) {
 		param, code, wants string
 	}{
 		{`{"prompt":"a","max_tokens":1}`, "secret", 200, "", "", ""},
-		{`{"prompt":"a","mood":1}`, "secret", 400, "mood", "unknown_parameter", "mood: the field is not known"},
+		{`{"prompt":"a","streams":1}`, "secret", 400, "streams", "unknown_parameter", "streams: the field is not known; did you mean \"stream\"?"},
 		{`{"prompt":"a","model":"gofer"}`, "secret", 404, "model", "model_not_found", `the model "gofer" is not served; served is gopher; did you mean "gopher"?`},
 		{`{"prompt":"a"}`, "guessed", 401, "", "invalid_api_key", "the API key is missing or wrong"},
 	} {

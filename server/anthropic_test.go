@@ -121,8 +121,8 @@ func TestMessagesRefused(t *testing.T) {
 		{`{"max_tokens":1,"messages":[{"role":"system","content":"a"}]}`, 400, "invalid_request_error", "system"},
 		{`{"max_tokens":1,"messages":[{"role":"user","content":[{"type":"image","source":{}}]}]}`, 400, "invalid_request_error", "image"},
 		{`{"max_tokens":1,"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"document"}]}]}]}`, 400, "invalid_request_error", "document"},
-		{`{"max_tokens":1,"messages":[{"role":"user","content":[{"type":"text","mood":"b"}]}]}`, 400, "invalid_request_error", "mood"},
-		{`{"max_tokens":1,"mood":1,` + messages + `}`, 400, "invalid_request_error", "mood"},
+		{`{"max_tokens":1,"messages":[{"role":"user","content":[{"type":"text","texts":"b"}]}]}`, 400, "invalid_request_error", "texts"},
+		{`{"max_tokens":1,"streams":1,` + messages + `}`, 400, "invalid_request_error", "streams"},
 		{`{"max_tokens":1,"model":"missing",` + messages + `}`, 404, "not_found_error", "missing"},
 		{`{"max_tokens":1,"tools":[{"type":"web_search_20250305","name":"web_search"}],` + messages + `}`, 400, "invalid_request_error", "web_search_20250305"},
 		{`{"max_tokens":1,"tools":[{"name":"f"}],` + messages + `}`, 400, "invalid_request_error", "input_schema"},
@@ -134,14 +134,14 @@ func TestMessagesRefused(t *testing.T) {
 		{`{"max_tokens":1,"mcp_servers":[{}],` + messages + `}`, 400, "invalid_request_error", "mcp_servers"},
 		{`{"max_tokens":1,"thread":{"type":"continue","previous_message_id":"msg_1"},` + messages + `}`, 404, "not_found_error", "thread: the message \"msg_1\" is not held"},
 		{`{"max_tokens":1,"thread":{"type":"fork"},` + messages + `}`, 400, "invalid_request_error", "fork"},
-		{`{"max_tokens":1,"thread":{"id":"a"},` + messages + `}`, 400, "invalid_request_error", "thread.id"},
+		{`{"max_tokens":1,"thread":{"id":"a"},` + messages + `}`, 400, "invalid_request_error", "thread"},
 		{`{"max_tokens":1,"container":"c",` + messages + `}`, 400, "invalid_request_error", "container"},
 		{`{"max_tokens":1,"output_config":{"format":{"type":"json_schema"}},` + messages + `}`, 400, "invalid_request_error", "format"},
 		{`{"max_tokens":1,"stop_sequences":[""],` + messages + `}`, 400, "invalid_request_error", "stop_sequences"},
 		{`{"max_tokens":1,"messages":[{"role":"user","content":"` + strings.Repeat("word ", 400) + `"}]}`, 400, "invalid_request_error", " tokens > 256 maximum"},
 		{`{"max_tokens":1,"stop_sequences":["a"],"stop":["b"],` + messages + `}`, 400, "invalid_request_error", "another name"},
 		{`{"max_tokens":1,"thinking":{"type":"adaptive","display":"loud"},` + messages + `}`, 400, "invalid_request_error", "loud"},
-		{`{"max_tokens":1,"messages":[{"role":"user","content":[{"type":"tool_result","content":[{"type":"text","mood":"b"}]}]}]}`, 400, "invalid_request_error", "mood"},
+		{`{"max_tokens":1,"messages":[{"role":"user","content":[{"type":"tool_result","content":[{"type":"text","texts":"b"}]}]}]}`, 400, "invalid_request_error", "texts"},
 		{`{"max_tokens":1,"messages":[{"role":"user","content":[{"type":"tool_result","content":7}]}]}`, 400, "invalid_request_error", "messages[0].content[0].content: "},
 		{`{"max_tokens":1,"messages":[{"role":"user","content":` + nested + `}]}`, 400, "invalid_request_error", "nested deeper than 64"},
 		{`{"max_tokens":1,"messages":[{"role":"assistant","content":[` + thoughts + `]}]}`, 400, "invalid_request_error", "more than 16384 elements"},
@@ -158,7 +158,7 @@ func TestMessagesRefused(t *testing.T) {
 	}
 	for body, want := range map[string]string{ // the field is named once
 		`{"max_tokens":1,"tool_choice":{"type":"any"},` + messages + `}`: "tool_choice: a call is asked for, and there is no tool",
-		`{"max_tokens":1,"mood":1,` + messages + `}`:                     "mood: the field is not known",
+		`{"max_tokens":1,"streams":1,` + messages + `}`:                  "streams: the field is not known",
 	} {
 		if _, text, _ := s.do(t, "POST", "/v1/messages", body); !strings.HasPrefix(parse(t, text).at("error/message").(string), want) {
 			t.Errorf("%s: %s, want %q", body, text, want)

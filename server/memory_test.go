@@ -142,7 +142,7 @@ func TestMemory(t *testing.T) {
 		}, 0, ""},
 		{"depth", "/v1/completions", func() string { return `{"prompt":` + strings.Repeat("[", large) }, 400, "nested deeper than 64"},
 		{"soak depth of a schema", "/v1/chat/completions", func() string { return `{` + hello + `,"tools":[` + strings.Repeat(`{"a":`, large/5) }, 400, "nested deeper than 64"},
-		{"one field", "/v1/completions", func() string { return `{` + many(`"a":1`, 6<<20) + `}` }, 400, "a: the field is not known"},
+		{"one field", "/v1/completions", func() string { return `{` + many(`"a":1`, 6<<20) + `}` }, 400, "a: the field is there twice"},
 		{"soak one field that is null", "/v1/completions", func() string { return `{` + many(`"a":null`, 9<<20) + `}` }, 400, "a: the field is there twice"},
 		{"fields", "/v1/completions", func() string { return `{` + names(1_000_000) + `}` }, 400, "more than 10000 fields"},
 		{"soak fields of metadata", "/v1/completions", func() string { return `{"prompt":"a","metadata":{` + names(1_000_000) + `}}` }, 400, "more than 100000 values"},
@@ -153,7 +153,8 @@ func TestMemory(t *testing.T) {
 			return `{` + hello + `,"max_tokens":1,"chat_template_kwargs":{"a":1e999999999,"b":-1e-999999999}}`
 		}, 0, ""},
 		{"a name of a model", "/v1/completions", func() string { return `{"prompt":"a","model":"` + strings.Repeat("a", large) + `"}` }, 400, "at most 1024"},
-		{"a name of a field", "/v1/completions", func() string { return `{"` + strings.Repeat("a", large) + `":1}` }, 400, "not known"},
+		{"a name of a field", "/v1/completions", func() string { return `{"` + strings.Repeat("a", large) + `":1}` }, 400, "prompt is missing"},
+		{"names of fields", "/v1/completions", func() string { return `{` + strings.ReplaceAll(names(9000), "null", "1") + `}` }, 400, "more than 1000 unknown fields"},
 		{"soak stop strings", "/v1/completions", func() string { return `{"prompt":"a","stop":[` + many(`"a"`, large) + `]}` }, 400, "more than 64 elements"},
 		{"pieces of a text", "/tokenize", func() string { return `{"with_pieces":true,"content":"` + strings.Repeat("word ", 1<<20) + `"}` }, 200, "piece"},
 		{"long word and its pieces", "/tokenize", func() string { return `{"with_pieces":true,"content":"` + strings.Repeat("a", 2<<20) + `"}` }, 200, "piece"},
