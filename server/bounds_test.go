@@ -242,6 +242,7 @@ var (
 		"/api/chat": `{"messages":[{"role":"user","content":"a"}],"stream":false,"options":{"num_predict":1}}`, "/api/generate": `{"prompt":"a","stream":false,"options":{"num_predict":1}}`,
 	}
 	elements = map[string]string{
+		"edits":    `{}`,
 		"layers":   `0`,
 		"messages": `{"role":"user","content":""}`, "/v1/responses input": `{"role":"user","content":""}`, "tools": `{"type":"function","function":{"name":"f"}}`,
 		"/v1/messages tools": `{"name":"f","input_schema":{}}`, "/v1/messages/count_tokens tools": `{"name":"f","input_schema":{}}`, "/v1/responses tools": `{"type":"function","name":"f"}`,
