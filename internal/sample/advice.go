@@ -34,7 +34,9 @@ type Advice struct {
 func (a Advice) Apply(s *Params, p *Penalties) {
 	put(&s.Temperature, a.Temperature)
 	put(&s.TopK, a.TopK)
-	put(&s.TopP, a.TopP)
+	if a.TopP != nil {
+		s.SetTopP(*a.TopP)
+	}
 	put(&s.MinP, a.MinP)
 	put(&s.XTC, a.XTC)
 	put(&s.Mirostat, a.Mirostat)

@@ -76,7 +76,7 @@ type Params struct {
 	// TopK keeps that many of the likeliest tokens; 0 keeps all.
 	TopK int
 	// TopP keeps the fewest of the likeliest tokens whose probabilities reach it together;
-	// 1, or 0, keeps all.
+	// 1, or 0, keeps all. [Params.SetTopP] sets a 0 that was asked for.
 	TopP float32
 	// MinP keeps the tokens at least that many times as likely as the likeliest; 0 keeps all.
 	MinP float32
@@ -150,6 +150,25 @@ const (
 // Greedy reports whether the parameters always take the likeliest token, whatever the seed.
 func (p Params) Greedy() bool { return p.Temperature < greedyBelow && p.DynamicTemperature.Range == 0 }
 
+// leastTopP is the TopP of which the likeliest token alone is left: those of a vocabulary are not all as unlikely.
+const leastTopP = 1e-9
+
+// SetTopP sets TopP to what somebody asks for, of which 0 leaves the likeliest token alone, as in llama.cpp, ollama and transformers: the zero value is that
+// of a TopP that nobody set.
+func (p *Params) SetTopP(asked float32) {
+	if p.TopP = asked; asked == 0 {
+		p.TopP = leastTopP
+	}
+}
+
+// AskedTopP returns what [Params.SetTopP] was asked for.
+func (p Params) AskedTopP() float32 {
+	if p.TopP == leastTopP {
+		return 0
+	}
+	return p.TopP
+}
+
 // must returns an error where a setting is out of range: its name, its value, and what it must be.
 func must(ok bool, name string, value any, be string) error {
 	if ok {
@@ -165,7 +184,7 @@ func (p Params) Validate() error {
 	return cmp.Or( // written so that a NaN fails
 		must(p.Temperature >= 0 && p.Temperature <= math.MaxFloat32, "temperature", p.Temperature, "a number from 0 up"),
 		must(p.TopK >= 0, "top-k", p.TopK, "0 (off) or more"),
-		must(p.TopP >= 0 && p.TopP <= 1, "top-p", p.TopP, "from 0 to 1 (0 or 1: off)"),
+		must(p.TopP >= 0 && p.TopP <= 1, "top-p", p.TopP, "from 0 to 1 (1: off)"),
 		must(p.MinP >= 0 && p.MinP <= 1, "min-p", p.MinP, "from 0 (off) to 1"),
 		must(p.Order <= TemperFirst, "order", uint8(p.Order), "0 (truncate-first) or 1 (temper-first)"),
 		must(p.TypicalP >= 0 && p.TypicalP <= 1, "typical-p", p.TypicalP, "from 0 to 1 (0 or 1: off)"),

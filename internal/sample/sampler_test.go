@@ -69,6 +69,8 @@ func TestWorkedNumbers(t *testing.T) {
 		{"top-p 0.9", Params{Temperature: 1, TopP: .9}, []float32{.5793, .2131, .1293, .0784, 0}},
 		{"top-p 0.95", Params{Temperature: 1, TopP: .95}, []float32{.5793, .2131, .1293, .0784, 0}},
 		{"top-p 1", Params{Temperature: 1, TopP: 1}, []float32{.5630, .2071, .1256, .0762, .0280}},
+		{"top-p 0 that was asked for", topP0(Params{Temperature: 1}), []float32{1, 0, 0, 0, 0}},
+		{"top-p 0 beside others", topP0(Params{Temperature: 2, TopK: 4, MinP: .1, XTC: XTC{Probability: 1, Threshold: .1}, Order: TemperFirst}), []float32{1, 0, 0, 0, 0}},
 		{"top-p tiny", Params{Temperature: 1, TopP: 1e-9}, []float32{1, 0, 0, 0, 0}},
 		{"min-p 0.1", Params{Temperature: 1, MinP: .1}, []float32{.5793, .2131, .1293, .0784, 0}},
 		{"min-p 0.2", Params{Temperature: 1, MinP: .2}, []float32{.6285, .2312, .1402, 0, 0}},
@@ -324,9 +326,9 @@ func TestBadParams(t *testing.T) {
 		{Params{Temperature: nan}, "sample: temperature is NaN; it must be a number from 0 up"},
 		{Params{Temperature: inf}, "sample: temperature is +Inf; it must be a number from 0 up"},
 		{Params{TopK: -1}, "sample: top-k is -1; it must be 0 (off) or more"},
-		{Params{TopP: 1.5}, "sample: top-p is 1.5; it must be from 0 to 1 (0 or 1: off)"},
-		{Params{TopP: -.1}, "sample: top-p is -0.1; it must be from 0 to 1 (0 or 1: off)"},
-		{Params{TopP: nan}, "sample: top-p is NaN; it must be from 0 to 1 (0 or 1: off)"},
+		{Params{TopP: 1.5}, "sample: top-p is 1.5; it must be from 0 to 1 (1: off)"},
+		{Params{TopP: -.1}, "sample: top-p is -0.1; it must be from 0 to 1 (1: off)"},
+		{Params{TopP: nan}, "sample: top-p is NaN; it must be from 0 to 1 (1: off)"},
 		{Params{MinP: 2}, "sample: min-p is 2; it must be from 0 (off) to 1"},
 		{Params{MinP: -.5}, "sample: min-p is -0.5; it must be from 0 (off) to 1"},
 		{Params{MinP: nan}, "sample: min-p is NaN; it must be from 0 (off) to 1"},
@@ -386,4 +388,10 @@ func TestEqualScores(t *testing.T) {
 			t.Errorf("of keys %v token %d is drawn", kept, id)
 		}
 	}
+}
+
+// topP0 returns parameters with a top-p of 0, as requests ask for it.
+func topP0(p Params) Params {
+	p.SetTopP(0)
+	return p
 }

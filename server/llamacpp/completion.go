@@ -387,7 +387,7 @@ func (e *completionEncoder) settings(s grove.Stats) map[string]any {
 	}
 	return map[string]any{
 		"n_ctx": e.Model.Info.Context, "n_predict": predict, "max_tokens": predict, "seed": s.Seed,
-		"temperature": sampling.Temperature, "top_k": sampling.TopK, "top_p": sampling.TopP, "min_p": sampling.MinP,
+		"temperature": sampling.Temperature, "top_k": sampling.TopK, "top_p": sampling.AskedTopP(), "min_p": sampling.MinP,
 		"typical_p": orOff(sampling.TypicalP, 1), "top_n_sigma": orOff(sampling.TopNSigma, -1), "min_keep": sampling.MinKeep,
 		"xtc_probability": sampling.XTC.Probability, "xtc_threshold": sampling.XTC.Threshold,
 		"dynatemp_range": sampling.DynamicTemperature.Range, "dynatemp_exponent": sampling.DynamicTemperature.Exponent,

@@ -42,7 +42,7 @@ func props(x *driver.Request) error {
 		"n_ctx_train": h.Info.TrainedContext,
 		"diffusion":   h.Info.Diffusion,
 		"default_generation_settings": map[string]any{"n_ctx": h.Info.Context, "params": map[string]any{
-			"temperature": s.Temperature, "top_k": s.TopK, "top_p": s.TopP, "min_p": s.MinP, "n_predict": -1, "seed": -1,
+			"temperature": s.Temperature, "top_k": s.TopK, "top_p": s.AskedTopP(), "min_p": s.MinP, "n_predict": -1, "seed": -1,
 			"repeat_penalty": cmp.Or(p.Repeat, 1), "repeat_last_n": p.RepeatWindow, "mirostat": s.Mirostat.Version, "xtc_probability": s.XTC.Probability,
 		}},
 		"is_sleeping": false, "modalities": map[string]bool{"vision": false, "audio": false},

@@ -83,7 +83,7 @@ func (e *responseEncoder) response() map[string]any {
 	all := map[string]any{
 		"id": "resp_" + e.ID, "object": "response", "created_at": e.Created, "status": e.status, "model": e.Model.Name,
 		"output": append([]*responseItem{}, e.items...), "usage": e.usage, "error": nil, "incomplete_details": incomplete,
-		"instructions": q.Instructions, "max_output_tokens": q.MaxTokens, "temperature": settings.Sampling.Temperature, "top_p": settings.Sampling.TopP,
+		"instructions": q.Instructions, "max_output_tokens": q.MaxTokens, "temperature": settings.Sampling.Temperature, "top_p": settings.Sampling.AskedTopP(),
 		"tools": tools, "tool_choice": choice, "parallel_tool_calls": q.Parallel == nil || *q.Parallel, "text": map[string]any{"format": format},
 		"reasoning": map[string]any{"effort": effort, "summary": nil}, "metadata": metadata, "store": q.stores(), "background": false,
 		"previous_response_id": q.Previous, "truncation": "disabled", "service_tier": "default", "seed": settings.Sampling.Seed,

@@ -85,7 +85,7 @@ func (a *Answer) attributes() []attribute.KeyValue {
 		attribute.String("gen_ai.request.model", a.Model), attribute.String("gen_ai.response.model", a.Model), attribute.String("gen_ai.response.id", a.ID),
 		attribute.Int64("gen_ai.request.seed", int64(s.Seed)), attribute.Int("gen_ai.request.choice", r.SampleIndex),
 		attribute.Float64("gen_ai.request.temperature", float64(r.Sampling.Temperature)),
-		attribute.Float64("gen_ai.request.top_p", float64(r.Sampling.TopP)), attribute.Float64("gen_ai.request.top_k", float64(r.Sampling.TopK)),
+		attribute.Float64("gen_ai.request.top_p", float64(r.Sampling.AskedTopP())), attribute.Float64("gen_ai.request.top_k", float64(r.Sampling.TopK)),
 		attribute.Int("gen_ai.usage.input_tokens", s.PromptTokens), attribute.Int("gen_ai.usage.output_tokens", s.Tokens),
 		attribute.Float64("gen_ai.server.time_to_first_token", s.FirstTokenTime.Seconds()), attribute.Float64("gen_ai.server.time_in_queue", s.QueueTime.Seconds()),
 		attribute.String("grove.grade", string(s.Grade)),

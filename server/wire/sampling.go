@@ -93,10 +93,13 @@ func (f *Sampling) Request(m *grove.Model, d Defaults) (r grove.Request, err err
 	r.Sampling, r.Penalties = d.For(m)
 	s, p := &r.Sampling, &r.Penalties
 	set([]pair[float32]{
-		{&s.Temperature, f.Temperature}, {&s.TopP, f.TopP}, {&s.MinP, f.MinP}, {&p.Presence, f.Presence}, {&p.Frequency, f.Frequency},
+		{&s.Temperature, f.Temperature}, {&s.MinP, f.MinP}, {&p.Presence, f.Presence}, {&p.Frequency, f.Frequency},
 		{&p.Repeat, f.Repeat}, {&p.Repeat, f.Repetition},
 	})
 	Set(&s.TopK, f.TopK)
+	if f.TopP != nil {
+		s.SetTopP(*f.TopP)
+	}
 	p.MinTokens = f.MinTokens
 	switch {
 	case f.Slot != nil && *f.Slot >= m.Info().Parallel:

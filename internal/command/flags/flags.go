@@ -142,7 +142,7 @@ type Sampling struct {
 	Seed        `set:"seed=one is drawn and reported"`
 
 	TopK *topK     `name:"top-k" placeholder:"K" var:"GROVE_TOP_K" help:"Draw from the K likeliest tokens; 0: all. Without it, the model's own, or 40."`
-	TopP *topP     `name:"top-p" placeholder:"P" var:"GROVE_TOP_P" help:"Draw from the likeliest tokens whose probabilities sum to P; 0 or 1: all. Without it, the model's own, or 0.95."`
+	TopP *topP     `name:"top-p" placeholder:"P" var:"GROVE_TOP_P" help:"Draw from the likeliest tokens whose probabilities sum to P; 1: all, 0: the likeliest alone. Without it, the model's own, or 0.95."`
 	MinP *minP     `name:"min-p" placeholder:"P" var:"GROVE_MIN_P" help:"Draw from tokens at least P times as likely as the likeliest; 0: all. Without it, the model's own, or 0.05."`
 	Stop stopTexts `name:"stop" placeholder:"TEXT" sep:"none" var:"GROVE_STOP" help:"End the text before TEXT; may be given several times."`
 }
@@ -200,14 +200,16 @@ func (f *Request) request(a grove.Advice) grove.Request {
 	a.Apply(s, &r.Penalties)
 	s.Temperature = f.Temperature.Or(s.Temperature)
 	set(&s.TopK, f.TopK)
-	set(&s.TopP, f.TopP)
+	if f.TopP != nil {
+		s.SetTopP(float32(*f.TopP))
+	}
 	set(&s.MinP, f.MinP)
 	f.Stages.apply(&r)
 	return r
 }
 
 // set sets a setting to the value of a flag, where that is given.
-func set[T, F int | float32 | topK | topP | minP](to *T, flag *F) {
+func set[T, F int | float32 | topK | minP](to *T, flag *F) {
 	if flag != nil {
 		*to = T(*flag)
 	}

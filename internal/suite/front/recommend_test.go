@@ -57,6 +57,7 @@ func TestAdvice(t *testing.T) {
 		text      string
 	}{
 		{"nothing", nil, plain, grove.Penalties{}, ""},
+		{"top-p 0", values{"top_p": gguf.Of(float32(0))}, with(func(s *grove.Sampling) { s.SetTopP(0) }), grove.Penalties{}, "top-p 0"},
 		{"usual", values{"temp": gguf.Of(float32(0.6)), "top_k": gguf.Of(int32(20)), "top_p": gguf.Of(0.5), "min_p": gguf.Of(float32(0))},
 			with(func(s *grove.Sampling) { s.Temperature, s.TopK, s.TopP, s.MinP = 0.6, 20, 0.5, 0 }), grove.Penalties{},
 			"temperature 0.6, top-k 20, top-p 0.5, min-p 0"},
@@ -102,7 +103,7 @@ func TestAdviceIgnored(t *testing.T) {
 		{"NaN", map[string]gguf.Value{"temp": gguf.Of(nan)}, "general.sampling.temp is NaN: temperature is NaN; it must be a number from 0 up"},
 		{"negative", map[string]gguf.Value{"temp": gguf.Of(float32(-1))}, "general.sampling.temp is -1: temperature is -1; it must be a number from 0 up"},
 		{"infinite", map[string]gguf.Value{"temp": gguf.Of(math.Inf(1))}, "general.sampling.temp is +Inf: temperature is +Inf; it must be a number from 0 up"},
-		{"beyond", map[string]gguf.Value{"top_p": gguf.Of(float32(1.5))}, "general.sampling.top_p is 1.5: top-p is 1.5; it must be from 0 to 1 (0 or 1: off)"},
+		{"beyond", map[string]gguf.Value{"top_p": gguf.Of(float32(1.5))}, "general.sampling.top_p is 1.5: top-p is 1.5; it must be from 0 to 1 (1: off)"},
 		{"a text", map[string]gguf.Value{"top_k": gguf.Of("40")}, "general.sampling.top_k is a string: it must be a number"},
 		{"broken", map[string]gguf.Value{"top_k": gguf.Of(float32(1.5))}, "general.sampling.top_k is 1.5: it must be a whole number of 32 bits"},
 		{"NaN tokens", map[string]gguf.Value{"top_k": gguf.Of(nan)}, "general.sampling.top_k is NaN: it must be a whole number of 32 bits"},
