@@ -23,11 +23,7 @@ var unread = map[string]string{
 	"llamacpp.return_metrics":     "timings are always returned",
 	"ollama.username":             "registries take no passwords, in ollama neither",
 	"ollama.password":             "registries take no passwords, in ollama neither",
-	"ollama.num_batch":            sizes, "ollama.num_gpu": sizes, "ollama.main_gpu": sizes, "ollama.num_thread": sizes, "ollama.draft_num_predict": sizes, "ollama.use_mmap": sizes,
-	"ollama.use_mlock": sizes, "ollama.numa": sizes, "ollama.low_vram": sizes, "ollama.f16_kv": sizes, "ollama.vocab_only": sizes, "ollama.logits_all": sizes,
 }
-
-const sizes = "it sizes the work of ollama's runner"
 
 // structs are the struct types of a package by their names, and the names that its code reads by a selector.
 type structs struct {

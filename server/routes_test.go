@@ -41,7 +41,7 @@ func TestTokenize(t *testing.T) {
 		body := strings.NewReplacer("C", quote(content))
 		ids := s.post(t, "/tokenize", body.Replace(`{"content":C}`))
 		list := strings.Trim(strings.Join(strings.Fields(quoteAny(t, ids["tokens"])), ""), "\n")
-		if back := s.post(t, "/detokenize", `{"tokens":`+list+`}`); back["content"] != content {
+		if back := s.post(t, "/detokenize", `{"tokens":`+list+`}`); back["content"] != content || back["prompt"] != content {
 			t.Errorf("%q became %v and then %q", content, list, back["content"])
 		}
 		special := s.post(t, "/tokenize", body.Replace(`{"content":C,"add_special":true}`))["tokens"].([]any)

@@ -21,6 +21,7 @@ import (
 	"grove/server/batches"
 	"grove/server/driver"
 	"grove/server/far"
+	"grove/server/ollama"
 	"grove/server/serving"
 	"grove/server/traces"
 	"grove/server/wire"
@@ -37,6 +38,7 @@ type Config struct {
 	Verifier   *far.Proxy   // of the requests to models; nil: they are answered here
 	Pull       bool         // clients may pull models, and delete those of the catalog
 	Store      *find.Store  // into which models are pulled; nil: that of the environment
+	Names      string       // file of the names that clients make of models; "": they last as long as the server
 
 	// WriteTimeout is how long a client may take to read a piece of a stream, a third of it how long for the header of a request, and
 	// twice how long for a whole request; 0: 30 s.
@@ -103,6 +105,11 @@ func (s *Server) Add(m Entry) error { return s.pool.Add(m) }
 
 // Load opens the models, unless they are opened on demand. Until it returns, requests are answered with 503.
 func (s *Server) Load(ctx context.Context) error {
+	if s.config.Names != "" {
+		if err := ollama.Restore(s.pool.Names(), s.config.Names); err != nil {
+			return err
+		}
+	}
 	if err := s.pool.Load(ctx); err != nil {
 		return err
 	}

@@ -122,6 +122,9 @@ func (c *serveCommand) Run() error {
 	if config.Batches, err = c.Batches(int(c.Parallel.N)*len(named), log); err != nil {
 		return err
 	}
+	if c.Dir != "" {
+		config.Names = filepath.Join(c.Dir, namesFile)
+	}
 	s := server.New(config)
 	for _, n := range named {
 		if err := s.Add(c.source(n)); err != nil {

@@ -113,7 +113,7 @@ var quotes = []quote{
 	{"docs/server.md", `bodies of up to (\d+) KiB`, "server/serving.smallBody", kib},
 	{"docs/server.md", `request waits (\d+) s for memory`, "server/serving.workWait", second},
 	{"docs/server.md", `vectors take at most (\d+) MiB`, "server/driver.MaxVectors", mib},
-	{"docs/server.md", `/detokenize (\d+) MiB`, "server/llamacpp.maxText", mib},
+	{"docs/server.md", `/detokenize (\d+) MiB`, "server/openai.maxText", mib},
 	{"docs/server.md", `header of 1 to (\d+) printable`, "server/driver.maxRequestName", one},
 	{"docs/models.md", `at a time . (\d+) of`, "internal/weights/pull.Parallel", one},
 	{"docs/models.md", `of (\d+) MiB, \d+ at most`, "internal/weights/pull.SegmentBytes", mib},

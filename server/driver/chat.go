@@ -23,6 +23,7 @@ type Chat struct {
 	Options  grove.ChatOptions
 	Origins  []int // of each message, the index of the request's message that it comes from; -1: none; nil: the same
 	Inline   bool  // thoughts stay in the content
+	Most     int   // a prompt of more tokens is not made any further; 0: only one that is many times as long as the context
 
 	choice structured.Tools
 	strict []string         // names of tools
@@ -103,10 +104,21 @@ func (c *Chat) SetEffort(effort string) {
 
 // Prompt returns the prompt that the model's template makes of the conversation. Its errors are the request's fault.
 func (c *Chat) Prompt(ctx context.Context, h *serving.OpenModel) (grove.ChatPrompt, error) {
-	c.Options.Check = func(tokens int) error { return cmp.Or(ctx.Err(), h.Model.CheckPrompt(tokens)) }
-	p, err := h.Model.ApplyTemplate(c.Messages, c.Options)
+	c.Options.Check = func(tokens int) error {
+		if c.Most > 0 && tokens > c.Most {
+			return &grove.PromptError{Tokens: tokens, Context: c.Most, More: true}
+		}
+		return cmp.Or(ctx.Err(), h.Model.CheckPrompt(tokens))
+	}
+	messages, at, added := h.Gives.Conversation(c.Messages)
+	p, err := h.Model.ApplyTemplate(messages, c.Options)
 	c.prompt = p
 	var fault *chat.Error
+	if errors.As(err, &fault) && fault.Message >= at && added > 0 { // the messages of the name are not the request's
+		if fault.Message -= added; fault.Message < at {
+			fault.Message = -1
+		}
+	}
 	switch {
 	case err != nil && ctx.Err() != nil, errors.Is(err, grove.ErrContext):
 		return p, err

@@ -171,8 +171,15 @@ func (g *Generation) traceCalls() {
 
 // Base returns the request that the common fields make, without a prompt.
 func (g *Generation) Base(d wire.Defaults) (r grove.Request, err error) {
-	if r, err = g.fields.Request(g.Model.Model, d); err != nil {
+	f := g.fields.Sampling
+	if given := g.Model.Gives; given != nil {
+		f = f.Over(given.Sampling)
+	}
+	if r, err = f.Request(g.Model.Model, d); err != nil {
 		return r, err
+	}
+	if given := g.Model.Gives; given != nil && given.MaxTokens > 0 {
+		r.MaxTokens = given.MaxTokens // where the route's own field does not say
 	}
 	switch {
 	case g.adapter != nil && r.Adapters != nil:
@@ -205,6 +212,11 @@ func (g *Generation) Ask(r grove.Request, c *Chat, format *structured.Form, err 
 	if fault != nil {
 		return fault
 	}
+	return g.AskPrompt(r, c, p, format, err)
+}
+
+// AskPrompt is [Generation.Ask] for a conversation whose prompt has been made.
+func (g *Generation) AskPrompt(r grove.Request, c *Chat, p grove.ChatPrompt, format *structured.Form, err error) error {
 	r.PromptIDs = p.Tokens
 	err = g.Constrain(&r, format, err, c)
 	g.Prompts, g.Cut, g.Operation = []grove.Request{r}, c.Cut, traces.Chat

@@ -47,6 +47,11 @@ func (q *Embeddings) Embed(x *Request, h *serving.OpenModel, own string, many bo
 
 // Embed computes embeddings: one vector of each text, or with many as many as the pooling gives.
 func (x *Request) Embed(h *serving.OpenModel, texts []wire.RawPrompt, o grove.EmbedOptions, many bool) (e Embedded, err error) {
+	return x.EmbedWithin(h, texts, o, many, 0, false)
+}
+
+// EmbedWithin is [Request.Embed] for texts of most tokens at most; 0: of as many as the model takes. Longer ones are cut, or refused.
+func (x *Request) EmbedWithin(h *serving.OpenModel, texts []wire.RawPrompt, o grove.EmbedOptions, many bool, most int, cuts bool) (e Embedded, err error) {
 	if len(texts) == 0 {
 		return e, wire.Refuse("input", "input is missing")
 	}
@@ -54,7 +59,7 @@ func (x *Request) Embed(h *serving.OpenModel, texts []wire.RawPrompt, o grove.Em
 	kept := 0 // bytes of vectors
 	err = h.Compute(x.R.Context(), x.ID, func(ctx context.Context) error {
 		for _, raw := range texts {
-			ids, err := x.tokens(h, raw)
+			ids, err := x.tokens(h, raw, most, cuts)
 			if err != nil {
 				return ofInput(err)
 			}
@@ -79,19 +84,58 @@ func (x *Request) Embed(h *serving.OpenModel, texts []wire.RawPrompt, o grove.Em
 // MaxVectors bounds the vectors of an answer, in bytes.
 const MaxVectors = 48 << 20
 
-// tokens returns the tokens of a text that is embedded.
-func (x *Request) tokens(h *serving.OpenModel, raw wire.RawPrompt) (ids []token.ID, err error) {
+// errCut ends the reading of a text that is cut.
+var errCut = errors.New("driver: the text has tokens enough")
+
+// tokens returns the tokens of a text that is embedded: most of them at most, if that is not 0.
+func (x *Request) tokens(h *serving.OpenModel, raw wire.RawPrompt, most int, cuts bool) (ids []token.ID, err error) {
 	err = x.Work(func(ctx context.Context) error {
 		p, err := raw.Resolve(ctx, h.Model)
 		if ids = p.IDs; err == nil && ids == nil {
-			err = h.Model.TokenizeEmbedded(ctx, p.Text, func(part []token.ID) error {
-				ids = append(ids, part...)
-				return h.Model.CheckPrompt(len(ids))
-			})
+			ids, err = embedded(ctx, h, p.Text, most)
 		}
+		switch {
+		case err != nil || most == 0 || len(ids) <= most:
+			return err
+		case !cuts:
+			return &grove.PromptError{Tokens: len(ids), Context: most, More: true}
+		}
+		ids, err = cut(ctx, h, ids, most)
 		return err
 	})
 	return ids, err
+}
+
+// embedded returns the tokens of a text, with those that begin and end it; no more than needed to see that it has more than most.
+func embedded(ctx context.Context, h *serving.OpenModel, text string, most int) (ids []token.ID, err error) {
+	err = h.Model.TokenizeEmbedded(ctx, text, func(part []token.ID) error {
+		ids = append(ids, part...)
+		if most > 0 && len(ids) > most {
+			return errCut
+		}
+		return h.Model.CheckPrompt(len(ids))
+	})
+	if errors.Is(err, errCut) {
+		err = nil
+	}
+	return ids, err
+}
+
+// cut shortens a text to most tokens. The tokens that end each text end this one, too, as in ollama.
+func cut(ctx context.Context, h *serving.OpenModel, ids []token.ID, most int) ([]token.ID, error) {
+	around, err := embedded(ctx, h, "", 0)
+	if err != nil {
+		return nil, err
+	}
+	n := 0 // of those that begin it
+	for n < len(around) && around[n] == ids[n] {
+		n++
+	}
+	end := around[n:]
+	if len(around) >= most { // no room for any of the text
+		return ids[:most], nil
+	}
+	return append(ids[:most-len(end):most-len(end)], end...), nil
 }
 
 // ofInput returns an error with the name that the field of a prompt has where texts are embedded.
@@ -107,6 +151,7 @@ func ofInput(err error) error {
 type Readings struct {
 	Pooling    string `json:"pooling" bytes:"256"`
 	Normalize  *int   `json:"embd_normalize" range:"-1 *"`
+	Scale      *bool  `json:"normalize"` // vLLM's: true is 2, false is -1
 	Dimensions *int   `json:"dimensions" range:"1 *"`
 	Layers     []int  `json:"layers" most:"128"`
 	Tokens     []int  `json:"tokens" most:"65536"`
@@ -119,7 +164,10 @@ func (q *Readings) Options() (o grove.EmbedOptions, err error) {
 	if n := q.Normalize; n != nil && *n != 2 && *n != -1 {
 		return o, wire.Unsupported("embd_normalize", "2 and -1 are supported")
 	}
-	o = grove.EmbedOptions{Pooling: q.Pooling, Raw: q.Normalize != nil && *q.Normalize == -1, Layers: q.Layers, Tokens: q.Tokens, Mask: q.Mask}
+	if q.Scale != nil && q.Normalize != nil && *q.Scale != (*q.Normalize == 2) {
+		return o, wire.Refuse("normalize", "normalize and embd_normalize are two names of one field and differ")
+	}
+	o = grove.EmbedOptions{Pooling: q.Pooling, Raw: q.Normalize != nil && *q.Normalize == -1 || q.Scale != nil && !*q.Scale, Layers: q.Layers, Tokens: q.Tokens, Mask: q.Mask}
 	wire.Set(&o.Dimensions, q.Dimensions)
 	wire.Set(&o.Exit, q.Exit)
 	return o, nil

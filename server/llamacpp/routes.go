@@ -12,8 +12,6 @@ func Routes() []driver.Route {
 		route(new(completionRequest), driver.Answers[completionRequest](driver.Events), "POST /completion", "POST /completions"),
 		route(new(infillRequest), driver.Answers[infillRequest](driver.Events), "POST /infill"),
 		route(new(driver.Embeddings), embeddings, "POST /embedding", "POST /embeddings"),
-		route(new(tokenizeRequest), tokenize, "POST /tokenize"),
-		route(new(detokenizeRequest), detokenize, "POST /detokenize"),
 		route(nil, props, "GET /props"),
 		route(new(modelRequest), loadModel, "POST /models/load"),
 		route(new(modelRequest), unloadModel, "POST /models/unload"),

@@ -120,13 +120,13 @@ func (e *encoder) add(parts []answer.Part) error {
 }
 
 // line returns a part of the answer.
-func (e *encoder) line(content, thoughts string, calls []answer.Call) line {
+func (e *encoder) line(text, thoughts string, calls []answer.Call) line {
 	l := line{Model: e.Model.Name, Created: time.Now().UTC()}
 	if !e.chat {
-		l.Response, l.Thinking = &content, thoughts
+		l.Response, l.Thinking = &text, thoughts
 		return l
 	}
-	l.Message = &message{Role: "assistant", Content: content, Thinking: thoughts}
+	l.Message = &message{Role: "assistant", Content: content(text), Thinking: thoughts}
 	for _, c := range calls {
 		t := toolCall{ID: "call_" + c.ID}
 		t.Function.Index, t.Function.Name, t.Function.Arguments = e.sent, c.Name, json.RawMessage(c.Arguments)

@@ -1,6 +1,7 @@
 package ollama
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"time"
@@ -24,15 +25,30 @@ type chatRequest struct {
 // message is a message of the conversation.
 type message struct {
 	Role       string            `json:"role" bytes:"256"`
-	Content    string            `json:"content"`
+	Content    content           `json:"content" most:"65536"`
 	Thinking   string            `json:"thinking,omitempty"`
 	Images     []json.RawMessage `json:"images,omitempty" most:"1024"`
 	ToolCalls  []toolCall        `json:"tool_calls,omitempty" most:"16384"`
 	ToolName   string            `json:"tool_name,omitempty" bytes:"1024"`
+	Name       string            `json:"name,omitempty" bytes:"1024"` // an older name of tool_name
 	ToolCallID string            `json:"tool_call_id,omitempty" bytes:"1024"`
 }
 
-// toolCall is a call in a message; its arguments are an object.
+// Tolerated implements [wire.Tolerant].
+func (message) Tolerated() []wire.Toleration { return wire.MessageFields }
+
+// content is a text. Clients that send parts, as OpenAI's API has them, send texts in them.
+type content string
+
+// ReadJSON implements [wire.Own].
+func (c *content) ReadJSON(r *wire.Reader) error {
+	var parts wire.ContentText
+	err := parts.ReadJSON(r)
+	*c = content(parts.Text())
+	return err
+}
+
+// toolCall is a call in a message; its arguments are an object, or a text that holds one.
 type toolCall struct {
 	ID       string `json:"id,omitempty" bytes:"1024"`
 	Function struct {
@@ -41,6 +57,14 @@ type toolCall struct {
 		Arguments json.RawMessage `json:"arguments"`
 	} `json:"function"`
 }
+
+// Tolerated implements [wire.Tolerant].
+func (toolCall) Tolerated() []wire.Toleration {
+	return []wire.Toleration{{Names: "type index", Values: "*", Client: "LangChain.js, n8n, Open WebUI", Reason: "all calls are of functions, in their order"}}
+}
+
+// Tolerated implements [wire.Tolerant].
+func (chatRequest) Tolerated() []wire.Toleration { return clientFields }
 
 // Parse implements [driver.Body]. A request without messages opens the model.
 func (q *chatRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
@@ -56,7 +80,10 @@ func (q *chatRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
 		return nil, err
 	}
 	format, err := structured.Bare("format", q.Format)
-	if err = g.Ask(r, &c, format, err); err != nil {
+	if err != nil {
+		return nil, err
+	}
+	if err = q.ask(g, r, &c, format); err != nil {
 		return nil, err
 	}
 	e := newEncoder(g, &q.common, c)
@@ -82,7 +109,10 @@ func (m *message) toTemplate() (t grove.Message, err error) {
 	if len(m.Images) > 0 {
 		return t, errors.New("images are not supported")
 	}
-	t = grove.Message{Role: m.Role, Content: m.Content, Reasoning: m.Thinking, Name: m.ToolName, ToolCallID: m.ToolCallID}
+	t = grove.Message{Role: m.Role, Content: string(m.Content), Reasoning: m.Thinking, Name: m.ToolName, ToolCallID: m.ToolCallID}
+	if m.Role == "tool" {
+		t.Name = cmp.Or(t.Name, m.Name)
+	}
 	for _, c := range m.ToolCalls {
 		call := chat.ToolCall{ID: c.ID, Type: "function"}
 		call.Function.Name, call.Function.Arguments = c.Function.Name, c.Function.Arguments
@@ -104,6 +134,9 @@ type generateRequest struct {
 	Images   []json.RawMessage `json:"images" most:"1024"`
 }
 
+// Tolerated implements [wire.Tolerant].
+func (generateRequest) Tolerated() []wire.Toleration { return clientFields }
+
 // Parse implements [driver.Body]. A request without a prompt opens the model.
 func (q *generateRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
 	r, err := q.request(g)
@@ -124,6 +157,9 @@ func (q *generateRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
 	}
 	format, err := structured.Bare("format", q.Format)
 	if err = g.Constrain(&r, format, err, &c); err != nil {
+		return nil, err
+	}
+	if err = q.bound(g, &r); err != nil {
 		return nil, err
 	}
 	g.Prompts = []grove.Request{r}

@@ -2,6 +2,8 @@ package ollama
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -32,7 +34,7 @@ type listed struct {
 	Model    string    `json:"model"`
 	Modified time.Time `json:"modified_at,omitzero"`
 	Size     int64     `json:"size"`
-	Digest   string    `json:"digest"` // "": files are not read as a whole to name them
+	Digest   string    `json:"digest"` // of the file's place, size and time: files are not read as a whole to name them
 	Details  details   `json:"details"`
 
 	// These are of models that are open.
@@ -83,9 +85,22 @@ func list(x *driver.Request, m serving.State) (l listed, err error) {
 	if err != nil || m.Path == "" {
 		return l, err
 	}
-	l.Size, l.Modified = d.Bytes, d.Modified
+	l.Size, l.Modified, l.Digest = d.Bytes, d.Modified, digest(m, d)
 	l.Details = details{Format: "gguf", Family: d.Arch, Families: []string{d.Arch}, Parameters: size(d.Params), Type: d.Type.String(), Context: d.Context}
+	if m.Alias != nil {
+		l.Details.Parent, l.Modified = m.Alias.Of, m.Alias.Made
+	}
 	return l, nil
+}
+
+// digest returns a name for what a model is: another one where its file or what the name adds to it changes.
+func digest(m serving.State, d driver.Described) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n%d\n%d\n", m.Path, d.Bytes, d.Modified.UnixNano())
+	if m.Alias != nil {
+		h.Write(m.Alias.Record)
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // size returns a number of weights as this API writes it.
@@ -149,6 +164,9 @@ func show(x *driver.Request) error {
 	}
 	if m.Path != "" {
 		err = describe(m.Path, q.Verbose, body)
+	}
+	if err == nil && m.Alias != nil {
+		err = describeName(m.Alias, body)
 	}
 	if err != nil {
 		return err

@@ -28,20 +28,64 @@ type options struct {
 
 	PenalizeNewline *bool `json:"penalize_newline"`
 
-	// These change no answer: they size the work of ollama's runner, or what it keeps where it cuts a text, which grove never does.
-	Keep      *int  `json:"num_keep"`
-	Batch     *int  `json:"num_batch"`
-	GPU       *int  `json:"num_gpu"`
-	MainGPU   *int  `json:"main_gpu"`
-	Thread    *int  `json:"num_thread"`
-	Draft     *int  `json:"draft_num_predict"`
-	MMap      *bool `json:"use_mmap"`
-	MLock     *bool `json:"use_mlock"`
-	NUMA      *bool `json:"numa"`
-	LowVRAM   *bool `json:"low_vram"`
-	HalfCache *bool `json:"f16_kv"`
-	VocabOnly *bool `json:"vocab_only"`
-	LogitsAll *bool `json:"logits_all"`
+	// Ollama reads these no more, and they are no part of what it answers.
+	TailFree  *float64 `json:"tfs_z"`
+	RopeBase  *float64 `json:"rope_frequency_base"`
+	RopeScale *float64 `json:"rope_frequency_scale"`
+}
+
+// Tolerated implements [wire.Tolerant].
+func (options) Tolerated() []wire.Toleration {
+	return []wire.Toleration{
+		{Names: "num_batch num_gpu main_gpu num_thread draft_num_predict use_mmap use_mlock numa low_vram f16_kv vocab_only logits_all embedding_only num_gqa", Values: "*", Client: "ollama", Reason: "they size the work of ollama's runner, or say what the model's file says"},
+		{Names: "num_keep", Values: "*", Client: "ollama", Reason: "it counts tokens to keep where a prompt is cut; messages are dropped as a whole, and those of the system stay"},
+	}
+}
+
+// check refuses what cannot be honoured.
+func (o *options) check() error {
+	switch {
+	case o.Predict != nil && *o.Predict == 0:
+		return wire.Refuse("num_predict", "num_predict is %d; it must be 1 or more, -1 (no bound) or -2 (until the context is full)", *o.Predict)
+	case o.TimingsPerTok:
+		return wire.Unsupported("timings_per_token", "this route has no place for them")
+	}
+	return nil
+}
+
+// checkNewline refuses penalties that spare line ends.
+func (o *options) checkNewline(p *grove.Penalties) error {
+	repeat := p.Repeat != 0 && p.Repeat != 1
+	if o.PenalizeNewline != nil && !*o.PenalizeNewline && (repeat || p.Presence != 0 || p.Frequency != 0) {
+		return wire.Unsupported("penalize_newline", "penalties count line ends like other tokens; it may be false where none is on")
+	}
+	return nil
+}
+
+// former calls ignored for the options that ollama read once and that ask for something.
+func (o *options) former(ignored func(option string)) {
+	for _, f := range []struct {
+		name  string
+		value *float64
+		off   float64
+	}{{"tfs_z", o.TailFree, 1}, {"rope_frequency_base", o.RopeBase, 0}, {"rope_frequency_scale", o.RopeScale, 1}} {
+		if f.value != nil && *f.value != f.off && *f.value != 0 {
+			ignored("options." + f.name)
+		}
+	}
+}
+
+// context returns the tokens of a prompt and its answer: those of the request, at most those of the model.
+func (o *options) context(h *serving.OpenModel) int {
+	n := 0
+	if h.Gives != nil {
+		n = h.Gives.Context
+	}
+	wire.Set(&n, o.Context)
+	if n == 0 {
+		return h.Info.Context
+	}
+	return min(n, h.Info.Context)
 }
 
 // common are the fields of the routes that generate.
@@ -61,6 +105,11 @@ type common struct {
 	fields driver.Fields
 }
 
+// clientFields are fields of clients that ollama's server does not read.
+var clientFields = []wire.Toleration{
+	{Names: "max_output_tokens", Values: "*", Client: "ollama-ai-provider-v2", Reason: "ollama does not read it: options.num_predict, which the client sends beside it, has the bound"},
+}
+
 // Common implements [driver.Body].
 func (q *common) Common() *driver.Fields {
 	q.fields.Model, q.fields.Sampling = q.Model, q.Options.Sampling
@@ -71,11 +120,18 @@ func (q *common) Common() *driver.Fields {
 // request checks the fields and returns the request that they make, without a prompt.
 func (q *common) request(g *driver.Generation) (r grove.Request, err error) {
 	g.FieldNames = map[string]string{"n_predict": "num_predict"}
-	if err := q.check(g.Model); err != nil {
+	if err := q.check(); err != nil {
 		return r, err
 	}
-	if r, err = g.Base(defaults); err != nil {
+	if r, err = g.Base(defaults); err == nil {
+		err = q.Options.checkNewline(&r.Penalties)
+	}
+	if err != nil {
 		return r, err
+	}
+	q.Options.former(g.Ignored)
+	if q.Shift != nil && *q.Shift { // an answer that has no more room ends
+		g.Ignored("shift")
 	}
 	if q.Options.Predict != nil {
 		r.MaxTokens = max(0, *q.Options.Predict)
@@ -87,25 +143,14 @@ func (q *common) request(g *driver.Generation) (r grove.Request, err error) {
 }
 
 // check refuses what cannot be honoured.
-func (q *common) check(h *serving.OpenModel) error {
-	o := &q.Options
+func (q *common) check() error {
 	switch {
-	case o.Predict != nil && *o.Predict == 0:
-		return wire.Refuse("num_predict", "num_predict is %d; it must be 1 or more, -1 (no bound) or -2 (until the context is full)", *o.Predict)
-	case o.Context != nil && *o.Context > h.Info.Context:
-		return wire.Refuse("num_ctx", "num_ctx is %d; the model is served with a context of %d tokens (grove serve -c)", *o.Context, h.Info.Context)
-	case o.PenalizeNewline != nil && !*o.PenalizeNewline:
-		return wire.Unsupported("penalize_newline", "penalties count line ends like other tokens")
-	case q.Truncate != nil && *q.Truncate, q.Shift != nil && *q.Shift:
-		return wire.Unsupported("truncate", "texts are never cut or shifted")
 	case q.Top > 0 && !q.Logprobs:
 		return wire.Refuse("top_logprobs", "top_logprobs needs logprobs to be true")
-	case o.TimingsPerTok:
-		return wire.Unsupported("timings_per_token", "this route has no place for them")
 	case q.Render:
 		return wire.Unsupported("_debug_render_only", "/apply-template shows the prompt of a conversation")
 	}
-	return nil
+	return q.Options.check()
 }
 
 // keepAlive is how long an unused model stays open: a number of seconds or a text such as 5m; negative: for ever.

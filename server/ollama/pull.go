@@ -7,7 +7,9 @@ import (
 
 	"grove/internal/weights/find"
 	"grove/internal/weights/pull"
+	"grove/server/access"
 	"grove/server/driver"
+	"grove/server/serving"
 	"grove/server/wire"
 )
 
@@ -118,12 +120,33 @@ func failed(ctx context.Context, err error) *wire.Error {
 	return e
 }
 
+// deleteName forgets a name that clients made.
+func deleteName(x *driver.Request, a *serving.Alias) error {
+	err := access.CallerOf(x.R.Context()).Operates()
+	if err == nil {
+		_, err = x.Server.Pool.Names().Drop(a.Name)
+	}
+	if err == nil {
+		x.W.WriteHeader(http.StatusOK)
+	}
+	return err
+}
+
 // deleteModel handles DELETE /api/delete.
 func deleteModel(x *driver.Request) error {
 	var q nameRequest
-	name, err := manage(x, &q, &q)
+	if err := x.Read(&q); err != nil {
+		return err
+	}
+	name, err := q.name()
 	if err != nil {
 		return err
+	}
+	if s, err := x.Server.Pool.State(name); err == nil && s.Alias != nil {
+		return deleteName(x, s.Alias)
+	}
+	if !x.Server.Pull {
+		return errManage
 	}
 	m, err := x.Server.Pool.State(name)
 	if err != nil {

@@ -28,8 +28,10 @@ func Routes() []driver.Route {
 		route(driver.Keyed, nil, version, "GET /api/version"),
 		route(driver.Ready, new(pullRequest), pullModel, "POST /api/pull"),
 		route(driver.Ready, new(nameRequest), deleteModel, "DELETE /api/delete"),
+		route(driver.Ready, new(createRequest), create, "POST /api/create"),
+		route(driver.Ready, new(copyRequest), copyName, "POST /api/copy"),
 	}
-	for _, path := range []string{"POST /api/create", "POST /api/copy", "POST /api/push", "POST /api/blobs/{digest}", "HEAD /api/blobs/{digest}"} {
+	for _, path := range []string{"POST /api/push", "POST /api/blobs/{digest}", "HEAD /api/blobs/{digest}"} {
 		all = append(all, route(driver.Keyed, nil, missing, path))
 	}
 	return all
@@ -52,6 +54,6 @@ func version(x *driver.Request) error {
 func missing(x *driver.Request) error {
 	return &wire.Error{
 		Status: http.StatusNotImplemented, Type: wire.TypeInvalid, Code: "unsupported_route",
-		Message: x.R.URL.Path + ": grove makes, copies and uploads no models; grove convert and grove quantize make files",
+		Message: x.R.URL.Path + ": grove takes and uploads no files of models; grove convert and grove quantize make them, and /api/create names one that is served",
 	}
 }

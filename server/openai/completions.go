@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -50,7 +51,11 @@ func (q *completionRequest) Parse(g *driver.Generation) (driver.Encoder, error) 
 	if err := driver.CheckPrefix(q.PrefixLM, q.Session); err != nil {
 		return nil, err
 	}
-	most, err := q.Max(0, g.Model.Info.Context, defaultMaxTokens)
+	base, err := g.Base(wire.DefaultsOpenAI)
+	if err != nil {
+		return nil, err
+	}
+	most, err := q.Max(0, g.Model.Info.Context, cmp.Or(base.MaxTokens, defaultMaxTokens))
 	if err != nil {
 		return nil, err
 	}
@@ -59,10 +64,6 @@ func (q *completionRequest) Parse(g *driver.Generation) (driver.Encoder, error) 
 	}
 	if g.Scores && q.PrefixLM {
 		return nil, wire.Refuse("prefix_lm", "prefix_lm: with max_tokens 0 the prompt is scored, whose tokens see what is before them")
-	}
-	base, err := g.Base(wire.DefaultsOpenAI)
-	if err != nil {
-		return nil, err
 	}
 	if err := q.Apply(&base, g.N); err != nil {
 		return nil, err

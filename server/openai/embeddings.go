@@ -41,7 +41,10 @@ func embeddings(x *driver.Request) error {
 
 // Tolerated implements [wire.Tolerant].
 func (embeddingRequest) Tolerated() []wire.Toleration {
-	return []wire.Toleration{{Names: "add_special_tokens", Values: "true", Client: "vLLM", Reason: "a text has the model's special tokens; give token ids for other ones"}}
+	return []wire.Toleration{
+		{Names: "add_special_tokens", Values: "true", Client: "vLLM", Reason: "a text has the model's special tokens; give token ids for other ones"},
+		{Names: "input_type", Values: "*", Client: "NVIDIA, Cohere, LangChain", Reason: "a text is embedded as it is; what a model wants before questions or documents is a part of the text"},
+	}
 }
 
 // packed returns a vector as base64 of little-endian float32.

@@ -44,6 +44,9 @@ type entry struct {
 
 func describe(s *driver.Server, m serving.State) modelBody {
 	b := modelBody{ID: m.Name, Object: "model", Created: s.Began.Unix(), Owner: "grove", Status: map[string]string{"value": m.Status}}
+	if m.Alias != nil {
+		b.Parent, b.Created = m.Alias.Of, m.Alias.Made.Unix()
+	}
 	b.Capabilities, b.Sleeping = append([]string{}, s.Capabilities(m)...), m.Status == "unloaded"
 	if h := m.Model; h != nil {
 		memory := h.Memory()

@@ -1,5 +1,5 @@
 // Package openai is OpenAI's API: chat completions, completions, responses, embeddings and models. Its messages are also those of
-// llama.cpp's /apply-template.
+// llama.cpp's /apply-template and vLLM's /tokenize.
 package openai
 
 import "grove/server/driver"
@@ -20,5 +20,7 @@ func Routes() []driver.Route {
 		route(new(completionRequest), driver.Answers[completionRequest](driver.Events), "POST /v1/completions"),
 		route(new(embeddingRequest), embeddings, "POST /v1/embeddings"),
 		route(new(templateRequest), applyTemplate, "POST /apply-template"),
+		route(new(tokenizeRequest), tokenize, "POST /tokenize"),
+		route(new(detokenizeRequest), detokenize, "POST /detokenize"),
 	}
 }

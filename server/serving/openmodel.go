@@ -2,6 +2,7 @@ package serving
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -25,10 +26,16 @@ type OpenModel struct {
 	Model   *grove.Model
 	Info    grove.Info
 	Created time.Time
+	Gives   *Defaults // what the name by which it was asked for gives requests; nil: nothing
 
 	settings string // of its [Entry]
 
-	pool   *Pool
+	pool *Pool
+	*texts
+}
+
+// texts are those of a model that are computed or wait, under whatever name.
+type texts struct {
 	places atomic.Int64 // reserved, by answers that are computed or queued
 
 	mu      sync.Mutex
@@ -44,7 +51,18 @@ type Slot struct {
 }
 
 func newOpenModel(p *Pool, e Entry, m *grove.Model) *OpenModel {
-	return &OpenModel{Name: e.Name, Model: m, Info: m.Info(), Created: time.Now(), settings: e.Settings, pool: p}
+	return &OpenModel{Name: e.Name, Model: m, Info: m.Info(), Created: time.Now(), settings: e.Settings, pool: p, texts: new(texts)}
+}
+
+// as returns the model under a name that a client gave it; nil: under its own.
+func (h *OpenModel) as(a *Alias) *OpenModel {
+	if a == nil || h == nil {
+		return h
+	}
+	named := *h
+	named.Name, named.Gives = a.Name, a.Defaults
+	named.settings += fmt.Sprintf(", of %s by %x", h.Name, sha256.Sum256(a.Record))
+	return &named
 }
 
 // Identity names what the model's answers depend on, besides requests and numerics.

@@ -67,6 +67,7 @@ type Pool struct {
 	config  Config
 	memory  uint64 // bytes of models and requests together: the bound, or what the machine has
 	metrics *Metrics
+	names   Names
 	work    *Work
 	ending  context.Context
 	end     context.CancelFunc
@@ -113,6 +114,9 @@ func NewPool(c Config) *Pool {
 
 // Work returns the work on requests before their texts are computed.
 func (p *Pool) Work() *Work { return p.work }
+
+// Names returns the names that clients gave the models.
+func (p *Pool) Names() *Names { return &p.names }
 
 // Metrics returns the metrics of the pool.
 func (p *Pool) Metrics() *Metrics { return p.metrics }
@@ -162,7 +166,7 @@ func (p *Pool) Use(ctx context.Context, name string) (h *OpenModel, leave func()
 		return nil, nil, err
 	}
 	if h, leave, err = p.use(ctx, e); err == nil || ctx.Err() != nil {
-		return h, leave, err
+		return h.as(p.alias(name)), leave, err
 	}
 	if api := new(wire.Error); errors.As(err, &api) && api != wire.ErrInternal {
 		return nil, nil, err
@@ -177,8 +181,19 @@ func (p *Pool) Use(ctx context.Context, name string) (h *OpenModel, leave func()
 // latest is the tag that ollama's clients add to names without one.
 const latest = ":latest"
 
+// alias returns what a name stands for that a client made; nil: it is none, or a model that was added has it.
+func (p *Pool) alias(name string) *Alias {
+	if e, _ := p.known(name); e != nil {
+		return nil
+	}
+	return p.names.Get(name)
+}
+
 // find returns the model of a name, "" for the first.
 func (p *Pool) find(name string) (*entry, error) {
+	if a := p.alias(name); a != nil {
+		name = a.Of
+	}
 	e, names := p.known(name)
 	if e == nil && p.config.Catalog != nil {
 		if s, ok := p.config.Catalog.Entry(name); ok {

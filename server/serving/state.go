@@ -16,20 +16,34 @@ type State struct {
 	Status string     // loaded, loading or unloaded
 	Model  *OpenModel // nil: it is not open; its Info may be read
 	Closes time.Time  // when it is closed unless it is used again; zero: never, or it is in use
+	Alias  *Alias     // the name that a client made; nil: it is the model's own
 }
 
-// States returns the models: those that were added, those of the catalog that were used, and then its others.
+// States returns the models: those that were added, those of the catalog that were used, then its others, and the names that clients made.
 func (p *Pool) States() []State {
 	all := p.states()
-	if p.config.Catalog == nil {
-		return all
+	if p.config.Catalog != nil {
+		for _, s := range p.config.Catalog.Entries() {
+			if !slices.ContainsFunc(all, func(o State) bool { return o.Name == s.Name }) {
+				all = append(all, State{Name: s.Name, Path: s.Path, Status: "unloaded"})
+			}
+		}
 	}
-	for _, s := range p.config.Catalog.Entries() {
-		if !slices.ContainsFunc(all, func(o State) bool { return o.Name == s.Name }) {
-			all = append(all, State{Name: s.Name, Path: s.Path, Status: "unloaded"})
+	models := len(all)
+	for _, a := range p.names.All() {
+		if i := slices.IndexFunc(all[:models], func(s State) bool { return s.Name == a.Of }); i >= 0 && p.alias(a.Name) != nil {
+			all = append(all, all[i].as(a))
 		}
 	}
 	return all
+}
+
+// as returns the state of a model under a name that a client gave it; nil: under its own.
+func (s State) as(a *Alias) State {
+	if a != nil {
+		s.Name, s.Model, s.Alias = a.Name, s.Model.as(a), a
+	}
+	return s
 }
 
 // Adapter returns the base of an adapter that requests name as their model, and what they ask for by that. Any other name is
@@ -80,7 +94,7 @@ func (p *Pool) State(name string) (State, error) {
 	}
 	for _, s := range p.states() {
 		if s.Name == e.Name {
-			return s, nil
+			return s.as(p.alias(name)), nil
 		}
 	}
 	return State{}, wire.ErrInternal

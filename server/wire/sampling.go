@@ -3,6 +3,7 @@ package wire
 import (
 	"errors"
 	"math"
+	"reflect"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -86,6 +87,30 @@ func (d Defaults) For(m *grove.Model) (grove.Sampling, grove.Penalties) {
 	s, p := d.Sampling, grove.Penalties{RepeatWindow: d.RepeatLast}
 	m.Advice().Apply(&s, &p)
 	return s, p
+}
+
+// Over returns the fields with others in place of those that are absent.
+func (f Sampling) Over(others Sampling) Sampling {
+	if f.Repeat != nil || f.Repetition != nil { // two names of one field
+		others.Repeat, others.Repetition = nil, nil
+	}
+	if f.ThinkingTokens != nil || f.ReasoningTokens != nil || f.ReasoningBudget != nil || f.ThinkingBudget != nil {
+		others.ThinkingTokens, others.ReasoningTokens, others.ReasoningBudget, others.ThinkingBudget = nil, nil, nil, nil
+	}
+	fill(reflect.ValueOf(&f).Elem(), reflect.ValueOf(others))
+	return f
+}
+
+// fill sets the fields of a struct that are zero.
+func fill(to, from reflect.Value) {
+	for i := range to.NumField() {
+		switch f := to.Field(i); {
+		case to.Type().Field(i).Anonymous:
+			fill(f, from.Field(i))
+		case f.IsZero():
+			f.Set(from.Field(i))
+		}
+	}
 }
 
 // Request returns the part of a request that these fields decide.
