@@ -92,10 +92,22 @@ func TestOllamaOptions(t *testing.T) {
 	if other.at("message/content") == parse(t, want).at("message/content") {
 		t.Error("mirostat changes nothing")
 	}
-	for fields, ignored := range map[string]string{`"max_output_tokens":60`: "", `"truncate":true`: "", `"truncate":false`: "", `"shift":false`: "", `"shift":true`: "shift"} {
+	for fields, ignored := range map[string]string{`"temperature":0.8,"top_p":0.9,"max_output_tokens":60`: "", `"truncate":true`: "", `"truncate":false`: "", `"shift":false`: "", `"shift":true`: "shift"} {
 		status, text, header := s.do(t, "POST", "/api/chat", `{`+fields+`,`+body("")[1:])
 		if status != 200 || parse(t, text).at("message/content") != parse(t, want).at("message/content") || header.Get("Grove-Ignored") != ignored {
 			t.Errorf("%s: %d %s, the header names %q", fields, status, text, header.Get("Grove-Ignored"))
+		}
+	}
+}
+
+// TestOllamaOutside: what the provider of the AI SDK writes outside of the options is honoured where they do not say otherwise.
+func TestOllamaOutside(t *testing.T) {
+	s := serveChat(t)
+	const messages = `"stream":false,"messages":[{"role":"user","content":"a"}]`
+	want := s.post(t, "/api/chat", `{`+messages+`,"options":{"temperature":0,"num_predict":3}}`)
+	for _, fields := range []string{`"temperature":0,"top_p":0.9,"max_output_tokens":3,"think":false`, `"temperature":1.5,"top_p":0,"max_output_tokens":3`, `"temperature":0,"max_output_tokens":9,"options":{"num_predict":3}`} {
+		if got := s.post(t, "/api/chat", `{`+messages+`,`+fields+`}`); got.at("message/content") != want.at("message/content") || got["eval_count"] != 3.0 {
+			t.Errorf("%s: %v, want %v", fields, got, want)
 		}
 	}
 }

@@ -254,7 +254,7 @@ func TestOllamaRefused(t *testing.T) {
 		{"POST", "/api/generate", `{"prompt":"a","raw":true,"system":"b"}`, 400, "system"},
 		{"POST", "/api/chat", `{` + hi + `,"options":{"timings_per_token":true}}`, 400, "timings_per_token"},
 		{"POST", "/api/embed", `{"input":"a","dimensions":257}`, 400, "it must be from 1 to "},
-		{"POST", "/api/embed", `{"input":"` + strings.Repeat("word ", 400) + `","truncate":false}`, 400, "context"},
+		{"POST", "/api/embed", `{"input":"` + strings.Repeat("word ", 400) + `","truncate":false}`, 400, "input: the prompt has"},
 		{"POST", "/api/embed", `{"input":7}`, 400, "input"},
 		{"POST", "/api/show", `{}`, 400, "model"},
 		{"POST", "/api/show", `{"model":"../../etc/passwd"}`, 404, "passwd"},

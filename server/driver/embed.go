@@ -141,6 +141,10 @@ func cut(ctx context.Context, h *serving.OpenModel, ids []token.ID, most int) ([
 // ofInput returns an error with the name that the field of a prompt has where texts are embedded.
 func ofInput(err error) error {
 	var refusal *wire.Error
+	if errors.Is(err, grove.ErrContext) {
+		e := *wire.ErrorOf(err)
+		err = &e
+	}
 	if errors.As(err, &refusal) && refusal.Param == "prompt" {
 		refusal.Param = "input"
 	}

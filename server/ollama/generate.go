@@ -63,9 +63,6 @@ func (toolCall) Tolerated() []wire.Toleration {
 	return []wire.Toleration{{Names: "type index", Values: "*", Client: "LangChain.js, n8n, Open WebUI", Reason: "all calls are of functions, in their order"}}
 }
 
-// Tolerated implements [wire.Tolerant].
-func (chatRequest) Tolerated() []wire.Toleration { return clientFields }
-
 // Parse implements [driver.Body]. A request without messages opens the model.
 func (q *chatRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
 	r, err := q.request(g)
@@ -133,9 +130,6 @@ type generateRequest struct {
 	Context  []int64           `json:"context" most:"1048576"` // tokens of an earlier prompt and its answer
 	Images   []json.RawMessage `json:"images" most:"1024"`
 }
-
-// Tolerated implements [wire.Tolerant].
-func (generateRequest) Tolerated() []wire.Toleration { return clientFields }
 
 // Parse implements [driver.Body]. A request without a prompt opens the model.
 func (q *generateRequest) Parse(g *driver.Generation) (driver.Encoder, error) {

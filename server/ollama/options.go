@@ -1,6 +1,7 @@
 package ollama
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"strconv"
@@ -102,16 +103,18 @@ type common struct {
 	Top       int             `json:"top_logprobs" range:"0 20"`
 	Render    bool            `json:"_debug_render_only"`
 
-	fields driver.Fields
-}
+	// The provider of the AI SDK writes these outside of the options. Ollama does not read them there.
+	Temperature *float32 `json:"temperature" range:"0 100"`
+	TopP        *float32 `json:"top_p" range:"0 1"`
+	MaxOutput   *int     `json:"max_output_tokens" range:"-2 *"`
 
-// clientFields are fields of clients that ollama's server does not read.
-var clientFields = []wire.Toleration{
-	{Names: "max_output_tokens", Values: "*", Client: "ollama-ai-provider-v2", Reason: "ollama does not read it: options.num_predict, which the client sends beside it, has the bound"},
+	fields driver.Fields
 }
 
 // Common implements [driver.Body].
 func (q *common) Common() *driver.Fields {
+	o := &q.Options
+	o.Temperature, o.TopP, o.Predict = cmp.Or(o.Temperature, q.Temperature), cmp.Or(o.TopP, q.TopP), cmp.Or(o.Predict, q.MaxOutput)
 	q.fields.Model, q.fields.Sampling = q.Model, q.Options.Sampling
 	q.fields.Stream = q.Stream == nil || *q.Stream
 	return &q.fields
