@@ -63,7 +63,7 @@ func describe(s *driver.Server, m serving.State) modelBody {
 
 // adapters describes the adapters of a model that is open, which are models that requests name.
 func adapters(s *driver.Server, m serving.State) (all []modelBody) {
-	if m.Model == nil {
+	if m.Model == nil || m.Alias != nil { // they are listed with the model itself
 		return nil
 	}
 	for _, a := range m.Model.Model.Adapters() {
