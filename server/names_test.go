@@ -125,7 +125,7 @@ func TestNamesFile(t *testing.T) {
 // TestNamesFull: names and their texts are bounded; one that is replaced makes room.
 func TestNamesFull(t *testing.T) {
 	s := serveChat(t)
-	text := strings.Repeat("a", 1<<20-100)
+	text := strings.Repeat("a", 1<<20-500)
 	refused := 0
 	for i := range 18 {
 		status, answer, _ := s.do(t, "POST", "/api/create", `{"model":"m`+string(rune('a'+i))+`","from":"gopher","stream":false,"system":"`+text+`"}`)
@@ -138,6 +138,10 @@ func TestNamesFull(t *testing.T) {
 	}
 	if refused != 2 {
 		t.Errorf("%d of 18 MiB refused", refused)
+	}
+	status, answer, _ := s.do(t, "POST", "/api/create", `{"model":"ma","from":"gopher","stream":false,"messages":[{"role":"user","content":"`+text+`"},{"role":"user","content":"`+text+`"}]}`)
+	if status != 400 || !strings.Contains(answer, "1 MiB") {
+		t.Errorf("%d %s", status, answer)
 	}
 	s.post(t, "/api/create", `{"model":"ma","from":"gopher","stream":false,"system":"short"}`)
 	s.post(t, "/api/create", `{"model":"new","from":"gopher","stream":false,"system":"short"}`)

@@ -88,6 +88,13 @@ func TestOllamaOptions(t *testing.T) {
 			t.Errorf("%s: %d %s, the header names %q", options, status, text, header.Get("Grove-Ignored"))
 		}
 	}
+	// The example of ollama's own page.
+	status, text, header := s.do(t, "POST", "/api/chat", body(`,"num_keep":5,"top_k":20,"top_p":0.9,"min_p":0.0,"tfs_z":0.5,"typical_p":0.7,"repeat_last_n":33,"temperature":0.8,"repeat_penalty":1.2,"presence_penalty":1.5,
+		"frequency_penalty":1.0,"mirostat":1,"mirostat_tau":0.8,"mirostat_eta":0.6,"penalize_newline":true,"stop":["\n","user:"],"numa":false,"num_ctx":1024,"num_batch":2,"num_gpu":1,"main_gpu":0,"low_vram":false,"vocab_only":false,
+		"use_mmap":true,"use_mlock":false,"num_thread":8`))
+	if d := cmp.Diff([]string{"options.typical_p", "options.tfs_z"}, header.Values("Grove-Ignored")); status != 200 || d != "" {
+		t.Errorf("%d %s\n%s", status, text, d)
+	}
 	other := s.post(t, "/api/chat", body(`,"mirostat":2,"mirostat_tau":0.1`))
 	if other.at("message/content") == parse(t, want).at("message/content") {
 		t.Error("mirostat changes nothing")
@@ -105,7 +112,8 @@ func TestOllamaOutside(t *testing.T) {
 	s := serveChat(t)
 	const messages = `"stream":false,"messages":[{"role":"user","content":"a"}]`
 	want := s.post(t, "/api/chat", `{`+messages+`,"options":{"temperature":0,"num_predict":3}}`)
-	for _, fields := range []string{`"temperature":0,"top_p":0.9,"max_output_tokens":3,"think":false`, `"temperature":1.5,"top_p":0,"max_output_tokens":3`, `"temperature":0,"max_output_tokens":9,"options":{"num_predict":3}`} {
+	for _, fields := range []string{`"temperature":0,"top_p":0.9,"max_output_tokens":3,"think":false`, `"temperature":1.5,"top_p":0,"max_output_tokens":3`, `"temperature":0,"max_output_tokens":9,"options":{"num_predict":3}`,
+		`"temperature":0,"num_predict":3,"seed":4,"top_k":3,"stop":["zzz"],"num_gpu":1`} {
 		if got := s.post(t, "/api/chat", `{`+messages+`,`+fields+`}`); got.at("message/content") != want.at("message/content") || got["eval_count"] != 3.0 {
 			t.Errorf("%s: %v, want %v", fields, got, want)
 		}

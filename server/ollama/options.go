@@ -43,6 +43,13 @@ func (options) Tolerated() []wire.Toleration {
 	}
 }
 
+// over sets the options that are absent to others.
+func (o *options) over(others *options) {
+	o.Sampling = o.Sampling.Over(others.Sampling)
+	o.Predict, o.Context, o.PenalizeNewline = cmp.Or(o.Predict, others.Predict), cmp.Or(o.Context, others.Context), cmp.Or(o.PenalizeNewline, others.PenalizeNewline)
+	o.TailFree, o.RopeBase, o.RopeScale = cmp.Or(o.TailFree, others.TailFree), cmp.Or(o.RopeBase, others.RopeBase), cmp.Or(o.RopeScale, others.RopeScale)
+}
+
 // check refuses what cannot be honoured.
 func (o *options) check() error {
 	switch {
@@ -63,8 +70,13 @@ func (o *options) checkNewline(p *grove.Penalties) error {
 	return nil
 }
 
-// former calls ignored for the options that ollama read once and that ask for something.
-func (o *options) former(ignored func(option string)) {
+// leaveOut calls ignored for the options that ask for something and are left out: those that ollama read once, and a truncation that mirostat replaces
+// in llama.cpp.
+func (o *options) leaveOut(ignored func(option string)) {
+	if o.Mirostat != nil && *o.Mirostat != 0 && o.TypicalP != nil && *o.TypicalP < 1 {
+		o.TypicalP = nil
+		ignored("options.typical_p")
+	}
 	for _, f := range []struct {
 		name  string
 		value *float64
@@ -103,18 +115,17 @@ type common struct {
 	Top       int             `json:"top_logprobs" range:"0 20"`
 	Render    bool            `json:"_debug_render_only"`
 
-	// The provider of the AI SDK writes these outside of the options. Ollama does not read them there.
-	Temperature *float32 `json:"temperature" range:"0 100"`
-	TopP        *float32 `json:"top_p" range:"0 1"`
-	MaxOutput   *int     `json:"max_output_tokens" range:"-2 *"`
+	// The provider of the AI SDK writes options outside of Options. Ollama does not read them there.
+	options
+	MaxOutput *int `json:"max_output_tokens" range:"-2 *"` // num_predict
 
 	fields driver.Fields
 }
 
 // Common implements [driver.Body].
 func (q *common) Common() *driver.Fields {
-	o := &q.Options
-	o.Temperature, o.TopP, o.Predict = cmp.Or(o.Temperature, q.Temperature), cmp.Or(o.TopP, q.TopP), cmp.Or(o.Predict, q.MaxOutput)
+	q.Options.over(&q.options)
+	q.Options.Predict = cmp.Or(q.Options.Predict, q.MaxOutput)
 	q.fields.Model, q.fields.Sampling = q.Model, q.Options.Sampling
 	q.fields.Stream = q.Stream == nil || *q.Stream
 	return &q.fields
@@ -126,13 +137,14 @@ func (q *common) request(g *driver.Generation) (r grove.Request, err error) {
 	if err := q.check(); err != nil {
 		return r, err
 	}
+	q.Options.leaveOut(g.Ignored)
+	q.fields.Sampling = q.Options.Sampling
 	if r, err = g.Base(defaults); err == nil {
 		err = q.Options.checkNewline(&r.Penalties)
 	}
 	if err != nil {
 		return r, err
 	}
-	q.Options.former(g.Ignored)
 	if q.Shift != nil && *q.Shift { // an answer that has no more room ends
 		g.Ignored("shift")
 	}

@@ -53,6 +53,7 @@ type Alias struct {
 const (
 	MostNames      = 1000
 	MostNamesBytes = 16 << 20 // of their records
+	mostRecord     = 1 << 20  // of one
 )
 
 // Names are the names that clients gave served models. It is safe for concurrent use.
@@ -128,6 +129,9 @@ func (n *Names) Put(a *Alias) error {
 func (n *Names) put(a *Alias) error {
 	a.Name = strings.TrimSuffix(a.Name, latest)
 	n.drop(a.Name)
+	if len(a.Record) > mostRecord {
+		return wire.Refuse("model", "model: the texts of a name have more than %d MiB", mostRecord>>20)
+	}
 	if len(n.all) == MostNames || n.bytes+len(a.Record) > MostNamesBytes {
 		e := wire.Refuse("model", "the server keeps at most %d names of clients, with %d MiB of texts; delete others first", MostNames, MostNamesBytes>>20)
 		e.Code = "names_full"
