@@ -57,7 +57,6 @@ var instead = map[string]struct{ run, why string }{
 	"grove run model.gguf --heads heads.gguf \"...\"":                                  {"grove run -m gopher-target --heads internal/gopher/testdata/drafters/gopher-target-eagle -n 4 \"...\"", "the stand-in has no heads"},
 	"grove verify model.gguf":                                                          {"grove verify model.gguf --methods sam -n 2", "time"},
 	"grove perplexity -m model.gguf -f wiki.test.raw --units 0.9":                      {"grove perplexity -m model.gguf -f wiki.test.raw --units 0.9 --chunks 1", "time"},
-	"grove bench methods model.gguf --workload tasks.jsonl":                            {"grove bench methods model.gguf --workload tasks.jsonl -n 4", "time"},
 	`grove run -m model.gguf --regex "(yes|no)" --ahead model.hmm.gguf -n 16 "Is it?"`: {"", "it needs a file of lab hmm; the script hmm.txtar of the laboratory runs it"},
 	`echo '{"name": "Ann", "age": 130}' | grove check --schema person.json`:            {`echo '{"name": "Ann", "age": 130}' | grove check --schema person.json; test $? = 1`, "the text is not legal"},
 	"grove bench methods --replay --cost bench/costs/0.5b-q8_0.json --workload go.jsonl --datastore go.store --methods all": {"grove bench methods --replay --cost bench/costs/0.5b-q8_0.json --workload go.jsonl --datastore go.store --methods all -n 4", "time"},
