@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"grove/internal/suite/scripts"
 )
 
 // TestCanvasTerminal: a diffusion model's canvas shows at a terminal while it fills, behind the text so far, and leaves nothing: the screen ends as it does without. A program, and a terminal
@@ -20,7 +22,7 @@ func TestCanvasTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	steps := "30"
-	if longRun {
+	if scripts.Long {
 		steps = "60"
 	}
 	const prompt = "func (f *File) Close() error {\n\tif f == nil {\n"

@@ -24,6 +24,7 @@ import (
 	"grove/internal/gopher"
 	"grove/internal/hftest"
 	"grove/internal/model/synthetic"
+	"grove/internal/suite/scripts"
 	"grove/internal/weights/gguf"
 	"grove/internal/weights/tensor"
 )
@@ -344,14 +345,22 @@ func runExample(t *testing.T, standins, command, server string) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-c", command)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GROVE_MODELS="+dir, "OLLAMA_MODELS="+filepath.Join(standins, "ollama"), "GROVE_N=4", "GROVE_SEED=1", "SERVER="+server, "GROVE_ADDR="+strings.TrimPrefix(server, "http://"))
-	cmd.Stdin = strings.NewReader("hello\n")
+	env := append(os.Environ(), "GROVE_MODELS="+dir, "OLLAMA_MODELS="+filepath.Join(standins, "ollama"), "GROVE_N=4", "GROVE_SEED=1", "SERVER="+server, "GROVE_ADDR="+strings.TrimPrefix(server, "http://"))
 	var out, notes bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &notes
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("%v\n%s%s", err, out.Bytes(), notes.Bytes())
+	if words := plainWords(command); len(words) > 0 && words[0] == "grove" {
+		r, err := scripts.Run(ctx, scripts.Command{Args: words[1:], Env: env, Dir: dir, Stdin: []byte("hello\n")})
+		if err != nil || r.Code != 0 {
+			t.Fatalf("%v, exit code %d\n%s%s", err, r.Code, r.Stdout, r.Stderr)
+		}
+		out.Write(r.Stdout)
+		notes.Write(r.Stderr)
+	} else {
+		cmd := exec.CommandContext(ctx, "sh", "-c", command)
+		cmd.Dir, cmd.Env, cmd.Stdin = dir, env, strings.NewReader("hello\n")
+		cmd.Stdout, cmd.Stderr = &out, &notes
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("%v\n%s%s", err, out.Bytes(), notes.Bytes())
+		}
 	}
 	if strings.Contains(notes.String(), "has no effect") {
 		t.Errorf("a flag has no effect: %s", notes.Bytes())
@@ -362,6 +371,21 @@ func runExample(t *testing.T, standins, command, server string) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// plainWord matches a word of a shell that is the word itself, or quoted.
+var plainWord = regexp.MustCompile(`^ *(?:([\w./:,=+%@-]+)|"([^"$` + "`" + `\\]*)"|'([^']*)')(?: |$)`)
+
+// plainWords returns the words of a command as a shell does; nil: it needs a shell.
+func plainWords(command string) (words []string) {
+	for command = strings.TrimRight(command, " "); command != ""; {
+		m := plainWord.FindStringSubmatch(command)
+		if m == nil {
+			return nil
+		}
+		words, command = append(words, m[1]+m[2]+m[3]), command[len(m[0]):]
+	}
+	return words
 }
 
 // written finds the file that an example writes.
