@@ -267,7 +267,7 @@ func TestReference(t *testing.T) {
 				}
 				texts := 1
 				if rule.Needs.Distributions {
-					texts = 4
+					texts = brief(4, 2)
 				}
 				for range texts {
 					c := &comparison{subject: subject{lab: l, info: info, ctx: t.Context()}, rule: verify.WithHead(rule, head), inWords: words, target: target, draft: draft}

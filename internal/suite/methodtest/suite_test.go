@@ -84,7 +84,7 @@ func (s *subject) turn(i int) []sample.Params {
 func (s *subject) open(e *engine.Engine, eager bool) (*engine.Drafting, error) {
 	env := method.Env{Datastore: s.store}
 	if s.info.Kind == method.KindModel {
-		env.Draft, env.Middle = s.draft(), s.engineOf(s.between, engine.Config{Seqs: 4}).Model()
+		env.Draft, env.Middle = s.helper(s.other), s.helper(s.between)
 		if s.info.Name == "deer" {
 			env.Draft = s.canvas()
 		}
