@@ -125,7 +125,7 @@ func TestRestartedBatch(t *testing.T) {
 	}
 	h := httptest.NewServer(s)
 	one := &site{s, h.URL}
-	body, kind := uploadForm(t, requestLines(150))
+	body, kind := uploadForm(t, requestLines(60))
 	_, answer, _ := one.do(t, "POST", "/v1/files", body, "Content-Type", kind)
 	id := one.post(t, "/v1/batches", fmt.Sprintf(`{"input_file_id":%q,"endpoint":"/v1/completions","completion_window":"1h"}`, parse(t, answer).at("id"))).at("id").(string)
 	done := func(s *site) float64 {
@@ -140,7 +140,7 @@ func TestRestartedBatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	two := serve(t, server.Config{Batches: openBatches(t, dir)})
-	for end := time.Now().Add(time.Minute); done(two) < 150; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); done(two) < 60; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			_, text, _ := two.do(t, "GET", "/v1/batches/"+id, "")
 			t.Fatal(text)

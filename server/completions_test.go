@@ -347,7 +347,7 @@ func TestPrediction(t *testing.T) {
 // its log-probabilities too, to be the one that the request gets alone.
 func TestUnderLoad(t *testing.T) {
 	s := serve(t, server.Config{})
-	requests, turns := 12, 6
+	requests, turns := 12, 4
 	if os.Getenv("GROVE_LONG") != "" {
 		requests, turns = 48, 32
 	}

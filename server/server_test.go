@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"grove"
@@ -32,14 +33,28 @@ var options = grove.Options{Parallel: 2, Queue: 256, Threads: 1, Eager: true}
 
 // source is a model of a file's bytes, without the sampling that the file recommends: the goldens are of the APIs' defaults.
 func source(name string, file []byte, o grove.Options) server.Entry {
-	if f, err := gguf.Parse(file); err == nil { // what cannot be parsed is opened as it is
-		metadata := slices.DeleteFunc(slices.Clone(f.Metadata), func(kv gguf.KV) bool { return strings.HasPrefix(kv.Key, "general.sampling.") })
-		var b bytes.Buffer
-		if gguf.Write(&b, metadata, f.Tensors) == nil {
-			file = b.Bytes()
-		}
+	if g := gopher.Model(); len(file) == len(g) && &file[0] == &g[0] {
+		return advising(name, gopherWithoutAdvice(), o)
 	}
-	return advising(name, file, o)
+	return advising(name, withoutAdvice(file), o)
+}
+
+// gopherWithoutAdvice is the model of most tests.
+var gopherWithoutAdvice = sync.OnceValue(func() []byte { return withoutAdvice(gopher.Model()) })
+
+// withoutAdvice returns a model's file without the sampling that it recommends; what cannot be parsed, as it is.
+func withoutAdvice(file []byte) []byte {
+	f, err := gguf.Parse(file)
+	if err != nil {
+		return file
+	}
+	metadata := slices.DeleteFunc(slices.Clone(f.Metadata), func(kv gguf.KV) bool { return strings.HasPrefix(kv.Key, "general.sampling.") })
+	var b bytes.Buffer
+	b.Grow(len(file))
+	if gguf.Write(&b, metadata, f.Tensors) != nil {
+		return file
+	}
+	return b.Bytes()
 }
 
 // advising is a model of a file's bytes, as they are.
@@ -67,6 +82,7 @@ func edited(t testing.TB, file []byte, changes ...gguf.KV) []byte {
 		}
 	}
 	var b bytes.Buffer
+	b.Grow(len(file) + 4096)
 	if err := gguf.Write(&b, metadata, f.Tensors); err != nil {
 		t.Fatal(err)
 	}

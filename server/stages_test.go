@@ -52,7 +52,7 @@ func drawn(t *testing.T, m *grove.Model, r grove.Request) (ids []any, stats grov
 
 const (
 	stagesPrompt = "return err\n\treturn err\n\treturn err\n\treturn"
-	stagesBody   = `"prompt":"return err\n\treturn err\n\treturn err\n\treturn","n_predict":40,"seed":5`
+	stagesBody   = `"prompt":"return err\n\treturn err\n\treturn err\n\treturn","n_predict":24,"seed":5`
 	stagesHot    = stagesBody + `,"temperature":0.6,"top_k":0,"top_p":1,"min_p":0`
 )
 
@@ -62,7 +62,7 @@ func TestStages(t *testing.T) {
 	type penalties = grove.Penalties
 	s, m := serve(t, server.Config{}), openSame(t, gopher.Model())
 	seed := uint64(5)
-	base := grove.Request{Prompt: stagesPrompt, MaxTokens: 40, Seed: &seed}
+	base := grove.Request{Prompt: stagesPrompt, MaxTokens: 24, Seed: &seed}
 	base.Sampling = params{Temperature: 0.6}
 	base.Penalties.RepeatWindow, base.Penalties.Window = 64, 64
 	plain, _ := drawn(t, m, base)
@@ -140,7 +140,7 @@ func TestStages(t *testing.T) {
 // TestSamplersLeftOut expects a list of samplers to turn off the defaults of those that it lacks.
 func TestSamplersLeftOut(t *testing.T) {
 	seed := uint64(5)
-	want := grove.Request{Prompt: stagesPrompt, MaxTokens: 40, Seed: &seed, Sampling: grove.Sampling{Temperature: 0.8, TopK: 40}}
+	want := grove.Request{Prompt: stagesPrompt, MaxTokens: 24, Seed: &seed, Sampling: grove.Sampling{Temperature: 0.8, TopK: 40}}
 	want.Penalties.RepeatWindow, want.Penalties.Window = 64, 64
 	ids, _ := drawn(t, openSame(t, gopher.Model()), want)
 	o := serve(t, server.Config{}).post(t, "/completion", `{`+stagesBody+`,"return_tokens":true,"samplers":["top_k","temperature"]}`)

@@ -88,7 +88,7 @@ func TestDraftTemplate(t *testing.T) {
 		"another": "{% for m in messages %}<<{{ m['content'] }}>>{% endfor %}", "broken": "{% for m in", "hostile": "{{ raise_exception('no') }}",
 	} {
 		draft := changed(t, target, map[string]any{"tokenizer.chat_template": template})
-		m, err := grove.Open(target, grove.Options{Draft: draft, Eager: true, Parallel: 1, Forget: true, ChatTemplate: "chatml"})
+		m, err := grove.Open(target, threaded(grove.Options{Draft: draft, Eager: true, Parallel: 1, Forget: true, ChatTemplate: "chatml"}))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

@@ -86,7 +86,7 @@ func TestHeadsErrors(t *testing.T) {
 			}
 		})
 	}
-	if m, err := grove.Open("gopher-target", grove.Options{Heads: "nothere.gguf"}); err == nil || !strings.Contains(err.Error(), "nothere.gguf") {
+	if m, err := grove.Open("gopher-target", threaded(grove.Options{Heads: "nothere.gguf"})); err == nil || !strings.Contains(err.Error(), "nothere.gguf") {
 		t.Errorf("a file that is not there: %v", err)
 		_ = m.Close()
 	}

@@ -282,7 +282,7 @@ func TestHealExactMean(t *testing.T) {
 
 // BenchmarkHeal reports how often the greedy answer to a Go program that is cut at any byte goes on with its next six bytes, with each way to heal the cut.
 func BenchmarkHeal(b *testing.B) {
-	m, err := grove.Open(gopher.Name, grove.Options{Forget: true})
+	m, err := grove.Open(gopher.Name, threaded(grove.Options{Forget: true}))
 	if err != nil {
 		b.Fatal(err)
 	}

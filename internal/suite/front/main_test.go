@@ -4,11 +4,21 @@ import (
 	"os"
 	"testing"
 
+	"grove"
 	"grove/internal/fileio"
 )
 
 // long says that searches are compared with more draws, and drafts with more vocabularies and lengths.
 var long = os.Getenv("GROVE_LONG") != ""
+
+// threaded gives options that name no threads one thread in the short run: bits do not depend on the number, which TestGenerateBits, TestLogitsBits and
+// the tests of package modeltest show, and threads of small models wait for each other most of the time.
+func threaded(o grove.Options) grove.Options {
+	if !long && o.Threads == 0 {
+		o.Threads = 1
+	}
+	return o
+}
 
 // crowds returns how often an answer of a seed is asked for again, beside others: the long run asks for each twice.
 func crowds(seed uint64) int {
