@@ -20,6 +20,20 @@ func threaded(o grove.Options) grove.Options {
 	return o
 }
 
+// plainly returns a function that answers requests as generate does, each key once: plain decoding gives the same beside every method.
+func plainly[K comparable](t *testing.T) func(key K, m *grove.Model, r grove.Request) answer {
+	answers := map[K]answer{}
+	return func(key K, m *grove.Model, r grove.Request) answer {
+		t.Helper()
+		a, ok := answers[key]
+		if !ok {
+			a, _ = generate(t, m, r)
+			answers[key] = a
+		}
+		return a
+	}
+}
+
 // crowds returns how often an answer of a seed is asked for again, beside others: the long run asks for each twice.
 func crowds(seed uint64) int {
 	if long || seed == 0 {

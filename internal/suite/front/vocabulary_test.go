@@ -239,7 +239,7 @@ func TestNoDraft(t *testing.T) {
 // for itself is right where the part holds what is said.
 func TestDraftVocab(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	target := sharedModel(t, "stories260K.gguf")
+	target, plain := sharedModel(t, "stories260K.gguf"), plainly[float32](t)
 	for name, draft := range map[string]string{
 		"same": target, "shared": reordered(t, target, shuffled(512)), "text": reordered(t, target, shuffled(1200)),
 	} {
@@ -261,7 +261,7 @@ func TestDraftVocab(t *testing.T) {
 					r := grove.Request{
 						Prompt: "Once upon a time", MaxTokens: 30, Seed: &seed, Method: grove.MethodOff, Sampling: grove.Sampling{Temperature: temperature},
 					}
-					want, _ := generate(t, m, r)
+					want := plain(temperature, m, r)
 					r.Method = method
 					got, stats := generate(t, m, r)
 					if d := cmp.Diff(want, got, sameBits); d != "" {
