@@ -34,13 +34,16 @@ var options = grove.Options{Parallel: 2, Queue: 256, Threads: 1, Eager: true}
 // source is a model of a file's bytes, without the sampling that the file recommends: the goldens are of the APIs' defaults.
 func source(name string, file []byte, o grove.Options) server.Entry {
 	if g := gopher.Model(); len(file) == len(g) && &file[0] == &g[0] {
-		return advising(name, gopherWithoutAdvice(), o)
+		return advising(name, targetWithoutAdvice(), o)
 	}
 	return advising(name, withoutAdvice(file), o)
 }
 
-// gopherWithoutAdvice is the model of most tests.
-var gopherWithoutAdvice = sync.OnceValue(func() []byte { return withoutAdvice(gopher.Model()) })
+var targetWithoutAdvice = sync.OnceValue(func() []byte { return withoutAdvice(gopher.Model()) })
+
+// served is the file of the model of most tests: the smallest, which has the vocabulary of the target and a sixteenth of its size. Tests with clients that come, leave
+// and wait, of memory and of what is kept have the target, whose answers take a while.
+func served() []byte { return gopher.Named(gopher.NanoName) }
 
 // withoutAdvice returns a model's file without the sampling that it recommends; what cannot be parsed, as it is.
 func withoutAdvice(file []byte) []byte {
@@ -117,6 +120,12 @@ type site struct {
 
 // serve starts a server of the model inside the program.
 func serve(t testing.TB, c server.Config) *site {
+	t.Helper()
+	return serveModels(t, c, source(modelName, served(), options))
+}
+
+// serveTarget is serve with the largest of the embedded models, for tests whose answers depend on it.
+func serveTarget(t testing.TB, c server.Config) *site {
 	t.Helper()
 	return serveModels(t, c, source(modelName, gopher.Model(), options))
 }
