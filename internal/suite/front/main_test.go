@@ -12,9 +12,9 @@ import (
 var long = os.Getenv("GROVE_LONG") != ""
 
 // threaded gives options that name no threads one thread in the short run: bits do not depend on the number, which TestGenerateBits, TestLogitsBits and
-// the tests of package modeltest show, and threads of small models wait for each other most of the time.
+// the tests of package modeltest show, and threads of small models wait for each other most of the time. The race detector, which .ci runs with -short, has them.
 func threaded(o grove.Options) grove.Options {
-	if !long && o.Threads == 0 {
+	if !long && !testing.Short() && o.Threads == 0 {
 		o.Threads = 1
 	}
 	return o

@@ -19,9 +19,9 @@ func TestMain(m *testing.M) { os.Exit(fileio.RunApart(m)) }
 
 func TestMethods(t *testing.T) {
 	l := newLab(t)
-	for _, info := range method.All() {
+	for n, info := range method.All() {
 		if l.offers(info) {
-			t.Run(info.Name, func(t *testing.T) { suite(t, l, info) })
+			t.Run(info.Name, func(t *testing.T) { suite(t, l, info, n) })
 		}
 	}
 }
