@@ -303,7 +303,9 @@ func tryCommand(t *testing.T, standins string, c command, server string) string 
 		return "unknown"
 	}
 	t.Run(c.text, func(t *testing.T) {
-		t.Parallel()
+		if !strings.HasPrefix(c.text, "grove stop") { // which is refused where others use the model
+			t.Parallel()
+		}
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skip(err)
 		}
