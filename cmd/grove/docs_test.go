@@ -23,7 +23,7 @@ func TestDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parser, err := kong.New(&commands{}, options()...)
+	parser, err := kong.New(&commands{}, program.Options()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ var inline = regexp.MustCompile("`(?:[A-Z_]+=\\S+ )*(?:\\./)?grove ([^`\n]*)`")
 
 // TestInlineCommands: the commands and flags that sentences of documents name are there.
 func TestInlineCommands(t *testing.T) {
-	parser, err := kong.New(&commands{}, options()...)
+	parser, err := kong.New(&commands{}, program.Options()...)
 	if err != nil {
 		t.Fatal(err)
 	}
