@@ -11,7 +11,8 @@ import (
 var rooms = []string{
 	"cmd/grove",
 	"server",
-	"server/anthropic server/batches server/far server/llamacpp server/ollama server/openai",
+	"server/batches server/far server/llamacpp server/ollama server/openai",
+	"server/anthropic",
 	"internal/command/benchmarks server/driver",
 	"internal/command/conversation internal/command/flags server/serving",
 	"internal/command/terminal server/access server/structured",
