@@ -120,6 +120,9 @@ func (p *Pool) load(ctx context.Context, e *entry) {
 	case p.turn <- struct{}{}:
 		defer func() { <-p.turn }()
 		m, err = p.fit(ctx, e)
+		if err == nil {
+			p.restore(e, m)
+		}
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
@@ -139,6 +142,19 @@ func (p *Pool) load(ctx context.Context, e *entry) {
 	}
 	close(e.loading.over)
 	e.loading = nil
+}
+
+// restore opens the adapters again that the model had when it was closed, with their scales.
+func (p *Pool) restore(e *entry, m *grove.Model) {
+	p.mu.Lock()
+	all := e.adapters
+	p.mu.Unlock()
+	if all == nil {
+		return
+	}
+	if err := m.RestoreAdapters(all); err != nil {
+		p.config.Log.Error("an adapter that was open cannot be opened again", "model", e.Name, "error", err)
+	}
 }
 
 // fit opens a model. Where it does not fit the memory, unused models are closed, the longest unused first; where all others are in use,
