@@ -86,6 +86,7 @@ func (s *Service) noRoom() error {
 
 // readForm reads the parts of the form.
 func (s *Service) readForm(x *driver.Request, f *form) error {
+	wire.Unpack(x.W, x.R, s.config.Upload+formBytes)
 	x.R.Body = http.MaxBytesReader(x.W, &timed{ReadCloser: x.R.Body, x: x, began: time.Now()}, s.config.Upload+formBytes)
 	parts, err := x.R.MultipartReader()
 	if err != nil {
@@ -237,8 +238,10 @@ func tooLarge(most int64) error {
 
 // formError is the answer to a form that cannot be read.
 func formError(err error) error {
-	large := new(http.MaxBytesError)
+	large, api := new(http.MaxBytesError), new(wire.Error)
 	switch {
+	case errors.As(err, &api):
+		return api
 	case errors.As(err, &large):
 		return tooLarge(large.Limit - formBytes)
 	case errors.Is(err, os.ErrDeadlineExceeded):

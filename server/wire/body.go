@@ -11,9 +11,10 @@ import (
 // firstRead is the size of the buffer that a body is read into at first, in bytes.
 const firstRead = 4 << 10
 
-// ReadBody reads the body of a request, of most bytes. Before it takes more memory than for its first bytes it calls hold with the bytes of
+// ReadBody reads the body of a request, of most bytes, decompressed. Before it takes more memory than for its first bytes it calls hold with the bytes of
 // all, which waits until there is memory for them, and again with the length of the body.
 func ReadBody(w http.ResponseWriter, r *http.Request, most int64, hold func(n int64) error) ([]byte, error) {
+	Unpack(w, r, most)
 	from := http.MaxBytesReader(w, r.Body, most)
 	body := make([]byte, 0, firstRead)
 	for {
@@ -27,7 +28,7 @@ func ReadBody(w http.ResponseWriter, r *http.Request, most int64, hold func(n in
 		case len(body) < cap(body):
 			continue
 		}
-		size := 2 * len(body)
+		size := int(min(int64(2*len(body)), most+1)) // one more: more than most bytes are an error before there is room for them
 		if r.ContentLength <= int64(2*size) {
 			size = max(size, int(r.ContentLength)+1) // one more: the end is seen without more room
 		}
@@ -40,8 +41,10 @@ func ReadBody(w http.ResponseWriter, r *http.Request, most int64, hold func(n in
 
 // bodyError returns the answer to a body that cannot be read.
 func bodyError(err error) error {
-	large := new(http.MaxBytesError)
+	large, api := new(http.MaxBytesError), new(Error)
 	switch {
+	case errors.As(err, &api):
+		return api
 	case errors.As(err, &large):
 		return &Error{
 			Status: http.StatusRequestEntityTooLarge, Type: TypeInvalid, Code: "body_too_large", Message: fmt.Sprintf("the body has more than %d bytes", large.Limit),
