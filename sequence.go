@@ -109,10 +109,6 @@ func (m *Model) UnloadAdapter(name string) error { return m.resident.UnloadAdapt
 // Adapters returns the open adapters in the order of opening.
 func (m *Model) Adapters() []Adapter { return m.resident.Adapters.All() }
 
-// RestoreAdapters makes the open adapters those of a list of [Model.Adapters], with their ids and scales: as after a model was closed and opened again. It closes
-// the others. Errors are those of [Model.LoadAdapter], of the adapters that cannot be opened; the others of the list are open.
-func (m *Model) RestoreAdapters(all []Adapter) error { return m.resident.RestoreAdapters(all) }
-
 // ScaleAdapters sets the scales that requests without adapters of their own give the open adapters: those that are not named get 0.
 // Errors: [ErrAdapter], an [*OptionError]; nothing has changed then.
 func (m *Model) ScaleAdapters(scales []AdapterScale) error { return m.resident.ScaleAdapters(scales) }

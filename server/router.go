@@ -231,7 +231,7 @@ func (s *Server) admits(x *driver.Request, r driver.Route) error {
 	if r.Form {
 		check = s.gate.CheckForm
 	}
-	if err := cmp.Or(check(x.R), wire.CheckEncoding(x.W.Header(), x.R)); err != nil {
+	if err := cmp.Or(check(x.R), access.Unpack(x.W.Header(), x.R)); err != nil {
 		return err
 	}
 	switch {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"grove/internal/command/flags"
+	"grove/internal/command/reach"
 	"grove/internal/command/terminal"
 )
 
@@ -26,7 +27,7 @@ func (c *healthCommand) Run() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), healthTime)
 	defer cancel()
-	base, transport, err := flags.Reach(url, c.TLSCert)
+	base, transport, err := reach.Client(url, c.TLSCert)
 	if err != nil {
 		return err
 	}

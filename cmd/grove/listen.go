@@ -18,7 +18,7 @@ import (
 
 	"grove"
 	"grove/internal/command/exit"
-	"grove/internal/command/flags"
+	"grove/internal/command/reach"
 )
 
 // transport are the flags of the connections of a server, besides those of its address.
@@ -27,9 +27,9 @@ type transport struct {
 	SocketMode string `name:"socket-mode" placeholder:"MODE" default:"0600" var:"GROVE_SOCKET_MODE" help:"Mode of a Unix socket, in octal: who may write it may call the server. Default: ${default}."`
 }
 
-// listen listens on an address of [flags.Address.Where].
+// listen listens on an address of flags.Address.
 func (c *transport) listen(address string) (l net.Listener, err error) {
-	if path := flags.Socket(address); path != "" {
+	if path := reach.Socket(address); path != "" {
 		mode, err := c.mode()
 		if err != nil {
 			return nil, err

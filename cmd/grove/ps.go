@@ -17,6 +17,7 @@ import (
 	"grove/internal/command/exit"
 	"grove/internal/command/flags"
 	"grove/internal/command/harmless"
+	"grove/internal/command/reach"
 	"grove/internal/command/terminal"
 )
 
@@ -44,7 +45,7 @@ func ask(s flags.Server, route string, body, answer any) error {
 	if err != nil {
 		return err
 	}
-	url, transport, err := flags.Reach(base, s.Cert())
+	url, transport, err := reach.Client(base, s.Cert())
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"grove"
 	"grove/internal/command/flags"
+	"grove/internal/command/reach"
 	"grove/internal/command/terminal"
 	"grove/internal/gopher"
 	"grove/internal/machine"
@@ -160,7 +161,7 @@ func (c *serveCommand) Run() error {
 		loaded <- err
 	}()
 	at := c.Scheme() + listener.Addr().String() + c.PathPrefix.Path()
-	if flags.Socket(address) != "" {
+	if reach.Socket(address) != "" {
 		at, _ = c.URL() // Where has no error
 	}
 	c.report(os.Stderr, "listening on "+at)

@@ -40,13 +40,6 @@ func (m *Model) ScaleAdapters(scales []adapters.Scale) error {
 	return m.adapt()
 }
 
-// RestoreAdapters makes the open adapters those of a list, with their ids and scales. Errors are those of [Model.LoadAdapter], of the adapters that cannot be opened; the
-// others are open.
-func (m *Model) RestoreAdapters(all []adapters.Adapter) error {
-	err := mmap.Catch(func() error { return m.Adapters.Restore(all) })
-	return errors.Join(adapterError(err), m.adapt())
-}
-
 // AdapterSet returns the set of the adapters that a text asks for, nil for none. scales nil: all, with their own scales. Errors are those of [Model.ScaleAdapters].
 func (m *Model) AdapterSet(scales []adapters.Scale) (*adapters.Set, error) {
 	set, err := m.Adapters.Set(scales)

@@ -86,7 +86,6 @@ func (s *Service) noRoom() error {
 
 // readForm reads the parts of the form.
 func (s *Service) readForm(x *driver.Request, f *form) error {
-	wire.Unpack(x.W, x.R, s.config.Upload+formBytes)
 	x.R.Body = http.MaxBytesReader(x.W, &timed{ReadCloser: x.R.Body, x: x, began: time.Now()}, s.config.Upload+formBytes)
 	parts, err := x.R.MultipartReader()
 	if err != nil {

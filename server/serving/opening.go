@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -144,7 +145,7 @@ func (p *Pool) load(ctx context.Context, e *entry) {
 	e.loading = nil
 }
 
-// restore opens the adapters again that the model had when it was closed, with their scales.
+// restore gives a model the adapters that it had when it was closed, with their ids and scales.
 func (p *Pool) restore(e *entry, m *grove.Model) {
 	p.mu.Lock()
 	all := e.adapters
@@ -152,9 +153,31 @@ func (p *Pool) restore(e *entry, m *grove.Model) {
 	if all == nil {
 		return
 	}
-	if err := m.RestoreAdapters(all); err != nil {
-		p.config.Log.Error("an adapter that was open cannot be opened again", "model", e.Name, "error", err)
+	same := func(a grove.Adapter) func(grove.Adapter) bool {
+		return func(b grove.Adapter) bool { return a.ID == b.ID && a.Name == b.Name && a.Path == b.Path }
 	}
+	failed := func(name string, err error) {
+		if err != nil {
+			p.config.Log.Error("an adapter is not as it was when the model was closed", "model", e.Name, "adapter", name, "error", err)
+		}
+	}
+	for _, a := range m.Adapters() {
+		if !slices.ContainsFunc(all, same(a)) {
+			failed(a.Name, m.UnloadAdapter(a.Name))
+		}
+	}
+	open := m.Adapters()
+	var scales []grove.AdapterScale
+	for _, a := range all {
+		if !slices.ContainsFunc(open, same(a)) {
+			if _, err := m.LoadAdapter(grove.AdapterFile{Path: a.Path, Name: a.Name, ID: a.ID}); err != nil {
+				failed(a.Name, err)
+				continue
+			}
+		}
+		scales = append(scales, grove.AdapterScale{ID: a.ID, Scale: a.Scale})
+	}
+	failed("", m.ScaleAdapters(scales))
 }
 
 // fit opens a model. Where it does not fit the memory, unused models are closed, the longest unused first; where all others are in use,

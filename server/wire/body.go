@@ -11,10 +11,9 @@ import (
 // firstRead is the size of the buffer that a body is read into at first, in bytes.
 const firstRead = 4 << 10
 
-// ReadBody reads the body of a request, of most bytes, decompressed. Before it takes more memory than for its first bytes it calls hold with the bytes of
+// ReadBody reads the body of a request, of most bytes. Before it takes more memory than for its first bytes it calls hold with the bytes of
 // all, which waits until there is memory for them, and again with the length of the body.
 func ReadBody(w http.ResponseWriter, r *http.Request, most int64, hold func(n int64) error) ([]byte, error) {
-	Unpack(w, r, most)
 	from := http.MaxBytesReader(w, r.Body, most)
 	body := make([]byte, 0, firstRead)
 	for {

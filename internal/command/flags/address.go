@@ -12,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"grove/internal/command/exit"
+	"grove/internal/command/reach"
 )
 
 // Address is --addr, --host and --port, with the certificate and the prefix of paths there. The variable address is what it is the address of.
@@ -40,25 +41,13 @@ func (a *Address) parsed(line *kong.Context) error {
 	return nil
 }
 
-// unixScheme begins an address that is the path of a Unix socket.
-const unixScheme = "unix:"
-
-// Socket returns the path of the Unix socket that an address of [Address.Where] is, "" for none.
-func Socket(address string) string {
-	path, _ := strings.CutPrefix(address, unixScheme)
-	if path == address {
-		return ""
-	}
-	return strings.TrimPrefix(path, "//")
-}
-
 // Where returns the address that the flags describe: HOST:PORT, or unix:PATH. It refuses what is no address.
 func (a Address) Where() (string, error) {
-	if path := cmp.Or(a.Host.socket(), Socket(a.HostPort)); path != "" && (a.Host == "" || a.Host.socket() != "") {
+	if path := cmp.Or(a.Host.socket(), reach.Socket(a.HostPort)); path != "" && (a.Host == "" || a.Host.socket() != "") {
 		if a.Port != "" {
 			return "", exit.With(exit.CodeUsage, fmt.Errorf("--port: %s; the Unix socket %.80q has none", a.Port, path))
 		}
-		return unixScheme + path, nil
+		return reach.Address(path), nil
 	}
 	host, port, err := net.SplitHostPort(a.HostPort)
 	if err == nil {
@@ -78,7 +67,7 @@ func (a Address) URL() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if Socket(address) != "" {
+	if reach.Socket(address) != "" {
 		return strings.TrimSuffix(address+":"+a.PathPrefix.Path(), ":"), nil
 	}
 	host, port, err := net.SplitHostPort(address)
@@ -133,7 +122,7 @@ func (h hostName) split() (name, port string) {
 // socket returns the path of a Unix socket, as llama.cpp tells one; "": it is none.
 func (h hostName) socket() string {
 	if strings.HasSuffix(string(h), ".sock") && !strings.Contains(string(h), "://") {
-		return strings.TrimPrefix(string(h), unixScheme)
+		return strings.TrimPrefix(string(h), reach.Address(""))
 	}
 	return ""
 }
@@ -177,7 +166,7 @@ func (s Server) Base() (string, error) {
 			return "", err
 		}
 	}
-	if Socket(base) != "" {
+	if reach.Socket(base) != "" {
 		return strings.TrimSuffix(base, "/"), nil
 	}
 	if !strings.Contains(base, "://") {
@@ -209,4 +198,13 @@ func local() (string, error) {
 		return "", &exit.VariableError{Name: "GROVE_ADDR", Err: err}
 	}
 	return base, nil
+}
+
+// Cert returns the file of the certificate of the server that grove serve starts with the variables of this process, where the flags name no other
+// server; "": none.
+func (s Server) Cert() string {
+	if s.URL != "" {
+		return ""
+	}
+	return os.Getenv("GROVE_TLS_CERT")
 }

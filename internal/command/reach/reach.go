@@ -1,4 +1,5 @@
-package flags
+// Package reach connects commands to servers, which may listen on Unix sockets and show certificates of their own.
+package reach
 
 import (
 	"bytes"
@@ -16,9 +17,9 @@ import (
 	"grove/internal/command/exit"
 )
 
-// Reach returns the beginning of the URLs of requests to a server, and what sends them. base is of [Server.Base] or [Address.URL]. Where the server is one of this
+// Client returns the beginning of the URLs of requests to a server, and what sends them. base is a URL, or an address of a Unix socket with a prefix of paths behind a colon. Where the server is one of this
 // machine with a certificate, cert is the file of that: it need not name the machine, and no authority must know it. "": the system's authorities decide.
-func Reach(base, cert string) (url string, t *http.Transport, err error) {
+func Client(base, cert string) (url string, t *http.Transport, err error) {
 	t = &http.Transport{Proxy: http.ProxyFromEnvironment}
 	if cert != "" {
 		if t.TLSClientConfig, err = expecting(cert); err != nil {
@@ -59,11 +60,17 @@ func expecting(file string) (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true, VerifyPeerCertificate: same}, nil
 }
 
-// Cert returns the file of the certificate of the server that grove serve starts with the variables of this process, where the flags name no other
-// server; "": none.
-func (s Server) Cert() string {
-	if s.URL != "" {
+// unixScheme begins an address that is the path of a Unix socket.
+const unixScheme = "unix:"
+
+// Address returns the address of the Unix socket at a path.
+func Address(path string) string { return unixScheme + path }
+
+// Socket returns the path of the Unix socket that an address is, "" for none.
+func Socket(address string) string {
+	path, _ := strings.CutPrefix(address, unixScheme)
+	if path == address {
 		return ""
 	}
-	return os.Getenv("GROVE_TLS_CERT")
+	return strings.TrimPrefix(path, "//")
 }
