@@ -34,7 +34,7 @@ type KeptStreams struct {
 	bytes int           // of all
 }
 
-// KeptStream is what a stream has sent. The lock of its [KeptStreams] guards it.
+// KeptStream is the text of a stream, as it was sent. The lock of its [KeptStreams] guards it.
 type KeptStream struct {
 	Name  string
 	Began time.Time

@@ -43,7 +43,11 @@ func (a *Address) parsed(line *kong.Context) error {
 
 // Where returns the address that the flags describe: HOST:PORT, or unix:PATH. It refuses what is no address.
 func (a Address) Where() (string, error) {
-	if path := cmp.Or(a.Host.socket(), reach.Socket(a.HostPort)); path != "" && (a.Host == "" || a.Host.socket() != "") {
+	path := a.Host.socket()
+	if a.Host == "" {
+		path = reach.Socket(a.HostPort)
+	}
+	if path != "" {
 		if a.Port != "" {
 			return "", exit.With(exit.CodeUsage, fmt.Errorf("--port: %s; the Unix socket %.80q has none", a.Port, path))
 		}
