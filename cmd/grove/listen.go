@@ -149,9 +149,9 @@ func (c *transport) certificate(cert string) (*certificate, error) {
 	case cert == "" && c.TLSKey == "":
 		return nil, nil
 	case c.TLSKey == "":
-		return nil, &grove.OptionError{Err: errors.New("grove: --tls-cert: it needs --tls-key FILE")}
+		return nil, &grove.OptionError{Err: fmt.Errorf("grove: --tls-cert: %s: it needs its key; --tls-key FILE gives it", cert)}
 	case cert == "":
-		return nil, &grove.OptionError{Err: errors.New("grove: --tls-key: it needs --tls-cert FILE")}
+		return nil, &grove.OptionError{Err: fmt.Errorf("grove: --tls-key: %s: it needs its certificate; --tls-cert FILE gives it", c.TLSKey)}
 	}
 	t := &certificate{cert: cert, key: c.TLSKey}
 	return t, t.read()

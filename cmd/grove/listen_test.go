@@ -68,7 +68,8 @@ func TestServeSocket(t *testing.T) {
 		url  string
 	}{
 		{0o600, []string{"--addr", "unix:" + path}, []string{"GROVE_ADDR=unix:" + path}, "unix:" + path},
-		{0o660, []string{"--host", path, "--socket-mode", "0660", "--path-prefix", "/llm"}, []string{"GROVE_HOST=" + path, "GROVE_PATH_PREFIX=/llm"}, "unix:" + path + ":/llm"},
+		{0o600, []string{"--uds", path}, []string{"GROVE_ADDR=" + path}, "unix:" + path},
+		{0o660, []string{"--host", path, "--socket-mode", "0660", "--api-prefix", "/llm"}, []string{"GROVE_HOST=" + path, "GROVE_PATH_PREFIX=/llm"}, "unix:" + path + ":/llm"},
 	} {
 		s := startServer(t, append(c.args, "-m", "small="+goldens+"/llama-gqa.gguf")...)
 		if s.url != c.url {
@@ -161,8 +162,8 @@ func TestServeTLS(t *testing.T) {
 		wants string
 		args  []string
 	}{
-		{"--tls-cert: it needs --tls-key", []string{"--tls-cert", at("cert")}},
-		{"--tls-key: it needs --tls-cert", []string{"--tls-key", at("key")}},
+		{"--tls-cert: " + at("cert") + ": it needs its key", []string{"--tls-cert", at("cert")}},
+		{"--tls-key: " + at("key") + ": it needs its certificate", []string{"--tls-key", at("key")}},
 		{"--tls-cert: " + at("none") + ": no such file", []string{"--tls-cert", at("none"), "--tls-key", at("key")}},
 		{"--tls-key: " + at("none") + ": no such file", []string{"--tls-cert", at("cert"), "--tls-key", at("none")}},
 		{"--tls-cert: " + at("key") + ": it has no certificate", []string{"--tls-cert", at("key"), "--tls-key", at("key")}},

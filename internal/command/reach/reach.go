@@ -66,8 +66,11 @@ const unixScheme = "unix:"
 // Address returns the address of the Unix socket at a path.
 func Address(path string) string { return unixScheme + path }
 
-// Socket returns the path of the Unix socket that an address is, "" for none.
+// Socket returns the path of the Unix socket that an address is, "" for none. An absolute path is one, as for vLLM.
 func Socket(address string) string {
+	if strings.HasPrefix(address, "/") {
+		return address
+	}
 	path, _ := strings.CutPrefix(address, unixScheme)
 	if path == address {
 		return ""
