@@ -22,8 +22,8 @@ import (
 	"time"
 )
 
-// program runs the program with variables, and returns what it writes and its exit code.
-func program(t *testing.T, env []string, args ...string) (string, int) {
+// runProgram runs the program with variables, and returns what it writes and its exit code.
+func runProgram(t *testing.T, env []string, args ...string) (string, int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -38,7 +38,7 @@ func awaitHealth(t *testing.T, env []string, args ...string) {
 	t.Helper()
 	text, code := "", -1
 	for end := time.Now().Add(time.Minute); code != 0 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		text, code = program(t, env, append([]string{"health"}, args...)...)
+		text, code = runProgram(t, env, append([]string{"health"}, args...)...)
 	}
 	if code != 0 {
 		t.Fatalf("grove health %v: %s", args, text)
@@ -81,11 +81,11 @@ func TestServeSocket(t *testing.T) {
 		}
 		awaitHealth(t, c.env)
 		for _, args := range [][]string{{"ps"}, {"stop", "small"}, {"ps", "--url", c.url}} {
-			if text, code := program(t, c.env, args...); code != 0 || !strings.Contains(text, "small") {
+			if text, code := runProgram(t, c.env, args...); code != 0 || !strings.Contains(text, "small") {
 				t.Errorf("grove %v: %d %s", args, code, text)
 			}
 		}
-		if text, code := program(t, nil, "serve", "--addr", "unix:"+path); code != 69 || !strings.Contains(text, "another program listens there") {
+		if text, code := runProgram(t, nil, "serve", "--addr", "unix:"+path); code != 69 || !strings.Contains(text, "another program listens there") {
 			t.Errorf("a second server: %d %s", code, text)
 		}
 		if code := s.stop(t, syscall.SIGTERM); code != 0 {
@@ -94,7 +94,7 @@ func TestServeSocket(t *testing.T) {
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 			t.Errorf("it leaves %v %v", left, err)
 		}
-		if text, code := program(t, c.env, "ps"); code == 0 || !strings.Contains(text, "no server answers at unix:"+path) {
+		if text, code := runProgram(t, c.env, "ps"); code == 0 || !strings.Contains(text, "no server answers at unix:"+path) {
 			t.Errorf("no server: %d %s", code, text)
 		}
 	}
@@ -120,7 +120,7 @@ func TestServeSocket(t *testing.T) {
 		if len(c.args) == 0 {
 			args = []string{"bench", "serve", "--url", "unix:" + path}
 		}
-		if text, code := program(t, nil, args...); code == 0 || !strings.Contains(text, c.wants) {
+		if text, code := runProgram(t, nil, args...); code == 0 || !strings.Contains(text, c.wants) {
 			t.Errorf("%v: %d %s", args, code, text)
 		}
 	}
@@ -170,7 +170,7 @@ func TestServeTLS(t *testing.T) {
 		{"--tls-key: " + at("other.key") + ": it is not the key of " + at("cert"), []string{"--tls-cert", at("cert"), "--tls-key", at("other.key")}},
 		{"--tls-cert: " + at("old") + ": the certificate was valid until", []string{"--tls-cert", at("old"), "--tls-key", at("old.key")}},
 	} {
-		text, code := program(t, nil, append([]string{"serve", "--addr", "127.0.0.1:0", "-m", at("no-model")}, c.args...)...)
+		text, code := runProgram(t, nil, append([]string{"serve", "--addr", "127.0.0.1:0", "-m", at("no-model")}, c.args...)...)
 		if code == 0 || !strings.Contains(text, c.wants) || strings.Contains(text, "no-model") {
 			t.Errorf("%v: %d %s", c.args, code, text)
 		}
@@ -182,16 +182,16 @@ func TestServeTLS(t *testing.T) {
 	}
 	env := []string{"GROVE_ADDR=" + address, "GROVE_TLS_CERT=" + at("cert")}
 	awaitHealth(t, env)
-	if text, code := program(t, env, "ps"); code != 0 || !strings.Contains(text, "small") {
+	if text, code := runProgram(t, env, "ps"); code != 0 || !strings.Contains(text, "small") {
 		t.Errorf("ps: %d %s", code, text)
 	}
-	if text, code := program(t, nil, "health", "--addr", address, "--tls-cert", at("other")); code == 0 || !strings.Contains(text, "another certificate") {
+	if text, code := runProgram(t, nil, "health", "--addr", address, "--tls-cert", at("other")); code == 0 || !strings.Contains(text, "another certificate") {
 		t.Errorf("another certificate: %d %s", code, text)
 	}
-	if text, code := program(t, nil, "ps", "--url", s.url); code == 0 || !strings.Contains(text, "certificate") {
+	if text, code := runProgram(t, nil, "ps", "--url", s.url); code == 0 || !strings.Contains(text, "certificate") {
 		t.Errorf("a certificate that no authority knows: %d %s", code, text)
 	}
-	if text, code := program(t, nil, "ps", "--url", "http://"+address); code == 0 || !strings.Contains(text, "400 Bad Request") {
+	if text, code := runProgram(t, nil, "ps", "--url", "http://"+address); code == 0 || !strings.Contains(text, "400 Bad Request") {
 		t.Errorf("without TLS: %d %s", code, text)
 	}
 	for _, step := range []struct{ cert, says, shows string }{{"other", "the certificate is read again", "other"}, {"", "the certificate stays as it was", "other"}} {
@@ -210,7 +210,7 @@ func TestServeTLS(t *testing.T) {
 				t.Fatalf("%q is not logged: %v", step.says, err)
 			}
 		}
-		if text, code := program(t, nil, "health", "--addr", address, "--tls-cert", at(step.shows)); code != 0 {
+		if text, code := runProgram(t, nil, "health", "--addr", address, "--tls-cert", at(step.shows)); code != 0 {
 			t.Errorf("it does not show %s: %s", step.shows, text)
 		}
 	}
