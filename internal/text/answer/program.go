@@ -28,6 +28,7 @@ const (
 	doJump               // jump
 	doFind               // read up to the text, into a field
 	doWord               // read a word into a field
+	doCoder              // read a value of Qwen3-Coder up to its end
 	doObject             // read a value in brackets, which begins with one of the text's bytes
 	doBegins             // fail unless the text begins like a call
 	doCall               // the fields are calls
@@ -54,7 +55,11 @@ func find(f field, text string) program { return program{{do: doFind, text: text
 func word(f field) program              { return program{{do: doWord, field: f}} }
 func object(begin string) program       { return program{{do: doObject, text: begin, field: fieldObject}} }
 
-var begins = program{{do: doBegins}}
+var (
+	begins     = program{{do: doBegins}}
+	plain      = program{{do: doBegins, text: "{"}}
+	coderValue = program{{do: doCoder, field: fieldValue}}
+)
 
 func call(build func(*functions, *machine) ([]Call, bool)) program {
 	return program{{do: doCall, build: build}}
@@ -95,6 +100,7 @@ type machine struct {
 	nest   brackets
 	fields [nFields]string
 	args   []argument
+	cut    bool // the answer is cut where its text ends: a name is whole only with what follows it
 }
 
 // outcome is how far a machine came.
@@ -167,7 +173,10 @@ func (m *machine) literal(text []byte, o *op, ended bool) (found, sure bool) {
 		}
 		if o.do == doWant || o.do == doOpt { // the answer ended within the marker
 			m.pos = len(text)
-			return true, true
+			return o.do == doOpt || !m.cut || len(rest) > 1, true // of one letter, a cut answer may have begun another marker
+		}
+		if m.cut && o.do == doWhen {
+			m.pos = len(text)
 		}
 	}
 	return false, true
@@ -178,7 +187,12 @@ func (m *machine) read(text []byte, o *op, ended bool, f *functions) outcome {
 	at, size, sure := 0, 0, true // of the end of the field, and of the text behind it
 	switch o.do {
 	case doBegins:
-		return f.begins(text[m.pos:], ended)
+		m.skip(text)
+		return f.begins(text[m.pos:], ended, o.text != "")
+	case doCoder:
+		if at, size, sure = m.coderValue(text, ended); !sure && !ended {
+			return more
+		}
 	case doFind:
 		size = len(o.text)
 		from := max(m.pos, m.seen-size+1)
@@ -192,7 +206,7 @@ func (m *machine) read(text []byte, o *op, ended bool, f *functions) outcome {
 		if at >= 0 {
 			at += m.pos
 		} else {
-			at, sure = len(text), ended
+			at, sure = len(text), ended && !m.cut
 		}
 	case doObject:
 		if at, sure = m.object(text, o.text); sure && at == 0 {
@@ -209,6 +223,9 @@ func (m *machine) read(text []byte, o *op, ended bool, f *functions) outcome {
 		return failed
 	}
 	m.fields[o.field] = string(text[m.pos:at])
+	if o.do == doCoder && size == 0 { // the line breaks around it are not its own
+		m.fields[o.field] = "\n" + strings.TrimSuffix(strings.TrimPrefix(m.fields[o.field], "\n"), "\n") + "\n"
+	}
 	m.pos, m.seen = at+size, 0
 	switch o.field {
 	case fieldName:
@@ -219,6 +236,54 @@ func (m *machine) read(text []byte, o *op, ended bool, f *functions) outcome {
 		m.args = append(m.args, argument{m.fields[fieldKey], m.fields[fieldValue], m.fields[fieldText]})
 	}
 	return done
+}
+
+// The ends of a value of Qwen3-Coder. It forgets the first one now and then; the others begin what follows.
+const (
+	coderEnd  = "</parameter>"
+	coderNext = "<parameter="
+	coderLast = "</function>"
+)
+
+// coderValue returns the end of a value of Qwen3-Coder and the size of its marker. A value without a marker ends where the next one
+// begins, or where its function does: a closing tag of a function with that of a call behind it, as a value may well have the first.
+func (m *machine) coderValue(text []byte, ended bool) (at, size int, sure bool) {
+	begins := func(rest []byte, marker string) (found, unsure bool) {
+		n := min(len(rest), len(marker))
+		same := marker[:n] == string(rest[:n])
+		return same && n == len(marker), same && n < len(marker) && !ended
+	}
+	for at = max(m.pos, m.seen); at < len(text); at++ {
+		n := bytes.IndexByte(text[at:], '<')
+		if n < 0 {
+			break
+		}
+		at += n
+		end, unsure := begins(text[at:], coderEnd)
+		next, unsure2 := begins(text[at:], coderNext)
+		last, unsure3 := begins(text[at:], coderLast)
+		if last {
+			const most = 64 // blanks
+			behind := text[at+len(coderLast):]
+			rest := bytes.TrimLeft(behind[:min(len(behind), most)], blanks)
+			last = ended && len(rest) == 0 && len(behind) < most
+			for _, close := range []string{"</tool_call>", "</seed:tool_call>"} {
+				found, unsure := begins(behind[min(len(behind), most)-len(rest):], close)
+				last, unsure3 = last || found, unsure3 || unsure && len(behind) < 2*most
+			}
+		}
+		switch {
+		case end:
+			return at, len(coderEnd), true
+		case next || last:
+			return at, 0, true
+		case unsure || unsure2 || unsure3:
+			m.seen = at
+			return 0, 0, false
+		}
+	}
+	m.seen = len(text)
+	return 0, 0, false
 }
 
 // object returns the end of the value in brackets that follows; 0 where none follows or its brackets do not match.
