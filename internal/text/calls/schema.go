@@ -48,6 +48,9 @@ func members(object json.RawMessage) (all []member, err error) {
 
 // arguments returns the grammar of a function's arguments as JSON: an object that keeps to the schema.
 func (f *function) arguments() (Grammar, error) {
+	if f.given != nil {
+		return Text(spaced(f.given)), nil
+	}
 	schema := bytes.TrimSpace(f.Parameters)
 	switch string(schema) {
 	case "", "null":
@@ -95,7 +98,8 @@ type property struct {
 	name     string
 	schema   json.RawMessage // with the definitions of the function's schema
 	required bool
-	members  []member // of the schema, without those; nil: it is true
+	members  []member        // of the schema, without those; nil: it is true
+	given    json.RawMessage // the value, where it is known
 }
 
 // notes are the keywords of an object's schema that change nothing in its texts.
@@ -104,6 +108,9 @@ const notes = " $schema $id title description $comment examples default deprecat
 // properties returns the arguments of a function in their order. Errors: a schema with other keywords than type, properties, required
 // and additionalProperties, in which each argument cannot be told apart.
 func (f *function) properties() (list []property, err error) {
+	if f.given != nil {
+		return f.written()
+	}
 	if _, err := f.arguments(); err != nil || len(f.Parameters) == 0 {
 		return nil, err
 	}
@@ -181,15 +188,18 @@ func (p *property) isType(name string) bool {
 	return string(p.keyword("type")) == quote(name)
 }
 
-// text returns the grammar of a value: of one that can be a string alone, the text without quotes, and of others JSON. The text that ends
-// the value does not occur in it. Package answer reads values by the same rule.
-func (p *property) text(end string) (g Grammar, isText bool, err error) {
+// text returns the grammar of a value: of one that can be a string alone, the text without quotes, and of others JSON. The texts that end
+// the value, the usual one first, do not occur in it. Package answer reads values by the same rule.
+func (p *property) text(ends ...string) (g Grammar, isText bool, err error) {
+	if p.given != nil {
+		return p.raw(ends)
+	}
 	var enum []string
 	fixed := json.Unmarshal(p.keyword("enum"), &enum) == nil && len(enum) > 0
 	isText = string(p.keyword("type")) == `"string"` || p.keyword("type") == nil && fixed && p.keyword("anyOf") == nil && p.keyword("oneOf") == nil
 	if !isText {
 		g = Value(p.schema)
-		if g.Without = []string{end}; p.onlyStrings() {
+		if g.Without = ends; p.onlyStrings() {
 			return g, false, fmt.Errorf("#/properties/%s: say type string: the form of this family's calls has strings without quotes", clip(p.name))
 		}
 		return g, false, nil
@@ -207,11 +217,14 @@ func (p *property) text(end string) (g Grammar, isText bool, err error) {
 		enum = []string{one}
 	}
 	if p.keyword("enum") == nil && p.keyword("const") == nil {
-		return Any(end), true, nil
+		return Any(ends...), true, nil
 	}
 	g = One()
+	ended := func(v string) bool {
+		return slices.ContainsFunc(ends, func(end string) bool { return strings.Index(v+end, end) < len(v) })
+	}
 	for _, v := range enum {
-		if strings.Contains(v+end, end) && strings.Index(v+end, end) < len(v) || strings.HasPrefix(v, "\n") && strings.HasSuffix(v, "\n") && len(v) > 1 {
+		if ended(v) || strings.HasPrefix(v, "\n") && strings.HasSuffix(v, "\n") && len(v) > 1 {
 			return g, true, fmt.Errorf("#/properties/%s/enum: the text %q cannot be written in the form of this family's calls", clip(p.name), clip(v))
 		}
 		g.Of = append(g.Of, Text(v))

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"grove/internal/text/calls"
 	"grove/internal/text/jinja"
 )
 
@@ -46,6 +47,8 @@ type Options struct {
 	Continue bool                       // the model continues the last message, an answer; implies NoAnswer
 	Now      time.Time                  // time for templates that print the date; zero: the time of the call
 	Check    func(tokens int) error     // is asked now and then, with the tokens so far, and ends the work by an error; nil: nobody is
+
+	style *calls.Style // calls of messages are texts in this form; nil: the template shows them
 }
 
 // Prompt is a conversation as text. Inputs are the spans of messages, options and tools in it, in order: control tokens in them are text.
@@ -200,7 +203,17 @@ var forms = []form{{false, false}, {false, true}, {true, false}, {true, true}}
 // render renders messages in the form that the template takes.
 func (t *Template) render(messages []Message, o Options, vars map[string]jinja.Value) (*jinja.Output, error) {
 	h, options, size, sources := t.habits(), jinja.Options{Now: o.Now}, 0, len(messages)+len(o.Tools)
-	list, err := toValues(h.fit(messages), h.calls, sources)
+	given := messages
+	if h.nine {
+		given = withIDs(messages)
+	}
+	turns := h.fit(given)
+	if o.style != nil {
+		if err := write(turns, o.style, sources); err != nil {
+			return nil, err
+		}
+	}
+	list, err := toValues(turns, h.calls, sources)
 	if err != nil {
 		return nil, err
 	}
