@@ -23,7 +23,7 @@ type block struct {
 	Thinking  string          `json:"thinking"`
 	ID        string          `json:"id" bytes:"1024"`
 	Name      string          `json:"name" bytes:"1024"`
-	Input     json.RawMessage `json:"input"`
+	Input     json.RawMessage `json:"input" holds:"json"`
 	ToolUseID string          `json:"tool_use_id" bytes:"1024"`
 	Content   content         `json:"content" most:"16384"` // of a result
 

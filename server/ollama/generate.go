@@ -38,7 +38,7 @@ type toolCall struct {
 	Function struct {
 		Index     int             `json:"index"`
 		Name      string          `json:"name" bytes:"1024"`
-		Arguments json.RawMessage `json:"arguments"`
+		Arguments json.RawMessage `json:"arguments" holds:"json"`
 	} `json:"function"`
 }
 

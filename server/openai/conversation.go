@@ -37,7 +37,7 @@ type toolCall struct {
 // function is a function's name and its arguments, an object as a text.
 type function struct {
 	Name      string `json:"name,omitempty" bytes:"1024"`
-	Arguments string `json:"arguments"`
+	Arguments string `json:"arguments" holds:"json"`
 }
 
 // Tolerated implements [wire.Tolerant].

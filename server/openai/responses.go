@@ -92,7 +92,7 @@ type inputItem struct {
 	Content   wire.ContentText `json:"content" most:"65536"`
 	CallID    string           `json:"call_id" bytes:"1024"`
 	Name      string           `json:"name" bytes:"1024"`
-	Arguments string           `json:"arguments"`
+	Arguments string           `json:"arguments" holds:"json"`
 	Output    wire.ContentText `json:"output" most:"65536"`
 	Summary   json.RawMessage  `json:"summary"` // of thoughts; the thoughts themselves are the content
 }

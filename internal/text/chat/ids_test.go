@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -116,5 +117,48 @@ func TestOtherIDs(t *testing.T) {
 	p, err := tmpl.RenderTools([]chat.Message{user("q"), {Role: "assistant", ToolCalls: []chat.ToolCall{callOf("call_1", "f")}}, {Role: "tool", ToolCallID: "call_1", Content: "r"}}, chat.Options{NoAnswer: true}, nil)
 	if err != nil || p.Text != "qcall_1frcall_1" {
 		t.Errorf("%q, %v", p.Text, err)
+	}
+}
+
+// TestArgumentValues: arguments with more values of JSON than a bound, in one call or in all of them together, are refused before they
+// take memory: within some times their size.
+func TestArgumentValues(t *testing.T) {
+	tmpl, err := chat.NewBuiltin("chatml", tokens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := func(n int) string { return `{"a":[` + strings.TrimSuffix(strings.Repeat(`{"":0},`, n), ",") + `]}` }
+	talk := func(arguments ...string) []chat.Message {
+		m := chat.Message{Role: "assistant"}
+		for i, a := range arguments {
+			c := callOf(fmt.Sprint(i), "f")
+			c.Function.Arguments, _ = json.Marshal(a) // a string has no error
+			m.ToolCalls = append(m.ToolCalls, c)
+		}
+		return []chat.Message{user("q"), m}
+	}
+	fits := list(10_000) // 30,003 values
+	for _, c := range []struct {
+		name     string
+		messages []chat.Message
+		refused  bool
+	}{
+		{"fit", talk(fits, fits, fits), false}, {"together", talk(fits, fits, fits, fits), true}, {"one", talk(list(1_900_000)), true},
+		{"nested", talk(strings.Repeat(`{"a":`, 1_000_000)), true}, {"ends early", talk(list(1_000_000)[:7_000_000]), true},
+	} {
+		size := 0
+		for _, call := range c.messages[1].ToolCalls {
+			size += len(call.Function.Arguments)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := tmpl.RenderTools(c.messages, chat.Options{NoAnswer: true}, nil)
+		runtime.ReadMemStats(&after)
+		if (err != nil) != c.refused || c.name != "nested" && c.refused && !strings.Contains(err.Error(), "messages[1]: the arguments of calls have more than 100000 values of JSON") {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if took := int(after.TotalAlloc - before.TotalAlloc); c.refused && took > 8*size+32<<20 {
+			t.Errorf("%s: arguments of %d bytes take %d", c.name, size, took)
+		}
 	}
 }
