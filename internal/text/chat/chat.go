@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -229,11 +230,32 @@ func (t *Template) render(messages []Message, o Options, vars map[string]jinja.V
 		options.Now = time.Now()
 	}
 	vars["messages"] = list
-	text, err := t.tmpl.Render(vars, options)
+	text, err := t.run(vars, options)
 	if err != nil {
 		return nil, err
 	}
 	return text, t.loss(messages, text.Sources(sources))
+}
+
+// run renders the template. Tools and documents that there are not are None, as transformers has them; a template that has a fault then
+// gets them undefined, as others have them.
+func (t *Template) run(vars map[string]jinja.Value, o jinja.Options) (*jinja.Output, error) {
+	text, err := t.tmpl.Render(vars, o)
+	if fault := new(jinja.Error); !errors.As(err, &fault) || errors.Is(err, jinja.ErrLimit) || fault.Err != nil {
+		return text, err
+	}
+	less := maps.Clone(vars)
+	for _, name := range []string{"tools", "documents"} {
+		if v, ok := less[name]; ok && v == nil {
+			delete(less, name)
+		}
+	}
+	if len(less) < len(vars) {
+		if other, err := t.tmpl.Render(less, o); err == nil {
+			return other, nil
+		}
+	}
+	return text, err
 }
 
 // loss returns the error of a prompt that does not show all of its sources: messages, tools and calls.

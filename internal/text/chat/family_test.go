@@ -99,3 +99,22 @@ func TestPublishedHistory(t *testing.T) {
 		}
 	}
 }
+
+// TestNoTools: tools that there are not are None; a template that has a fault then gets them undefined.
+func TestNoTools(t *testing.T) {
+	for _, c := range []struct{ source, want string }{
+		{"{% for t in tools %}x{% endfor %}{{ messages[0].content }}", "q"},
+		{"{% if tools|length > 0 %}x{% endif %}{{ messages[0].content }}{{ documents is defined }}", "qFalse"},
+		{"{{ tools is none }}{{ tools is defined }}{{ messages[0].content }}", "TrueTrueq"},
+		{"{% if tools is none %}{{ raise_exception('no tools') }}{% endif %}{{ messages[0].content }}", ""},
+	} {
+		tmpl, err := chat.New("test", c.source, tokens)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := tmpl.Render([]chat.Message{user("q")}, chat.Options{})
+		if p.Text != c.want || (err != nil) != (c.want == "") {
+			t.Errorf("%s: %q, %v; want %q", c.source, p.Text, err, c.want)
+		}
+	}
+}

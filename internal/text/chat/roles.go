@@ -199,7 +199,7 @@ func (t *Template) shows(turns []turn, f form, wanted func(shown []bool) bool) b
 		if err != nil {
 			return false
 		}
-		text, err := t.tmpl.Render(vars, jinja.Options{Steps: 100_000, Output: 1 << 17})
+		text, err := t.run(vars, jinja.Options{Steps: 100_000, Output: 1 << 17})
 		return err == nil && wanted(text.Sources(callSource+1))
 	})
 }
