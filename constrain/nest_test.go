@@ -58,6 +58,7 @@ func compile(g calls.Grammar, spell func(string) (string, error)) (grammar.Sourc
 	r := regex.New(regex.Limits{})
 	return constrain.CompileNest(g, constrain.NestOptions{
 		Store: r, Spell: spell, Ends: func(id token.ID) bool { return id == end },
+		Texts: func(text json.RawMessage) (regex.ID, error) { return schema.Texts(text, schema.Options{Store: r}) },
 		Value: func(text json.RawMessage) (grammar.Source, error) {
 			return schema.Compile(text, schema.Options{Store: r})
 		},
@@ -141,6 +142,7 @@ var families = []string{
 	"<tool_call><function=<parameter=", "<function=", ">>>all", "<|tool_calls_section_begin|>", "[TOOL_CALLS][ARGS]", "[TOOL_CALLS][CALL_ID][ARGS]", "[TOOL_CALLS]", "<|tool_call|><|/tool_call|>",
 	"<|tool_call|>", "functools", "<|START_ACTION|>", "<TOOLCALL>", "<|tool_list_start|>", "<|tool_call>", "<|tool_call:begin|><|think|><|content|><|tool_calls|>", "<|role_sep|>", "<tool_calls>",
 	"<tool_call>", "func_name1(params_name1", "ipython",
+	"<|role_sep|><|function_call|>", "<|tools_prefix|>", "<tool_calls>[", "<｜DSML｜tool_calls>", "<|open|><|close|>",
 }
 
 // TestCalls: each text that an engine may write by the grammar of a family's calls is read as calls, whose arguments keep to their schemas.
@@ -219,6 +221,9 @@ func TestTexts(t *testing.T) {
 		{"chars", calls.Grammar{Kind: calls.Chars, Text: "ab", Min: 1, Max: 2}, []string{"a", "ba"}, []string{"", "aba", "c"}},
 		{"space", calls.All(calls.Grammar{Kind: calls.Space, Max: 2}, object), []string{`{"a":1}`, " \n{\"a\":1}"}, []string{"   {\"a\":1}"}},
 		{"a string without a mark", calls.All(apart, calls.Mark("</x>")), []string{`"a"</x>`, `"</"</x>`}, []string{`"</x>"</x>`}},
+		{"a string as it is", calls.All(calls.Text("<"), calls.Grammar{Kind: calls.Raw, Schema: json.RawMessage(`{"type":"string","pattern":"^[a-z\"\\n]+$","maxLength":3}`), Without: []string{"q"}}, calls.Mark("</x>")),
+			[]string{"<ab</x>", `<a"b</x>`, "<\na</x>", "<a\n</x>"}, []string{"<abcd</x>", "<A</x>", "<\na\n</x>", "<aq</x>", `<"ab"</x>`, "<</x>"}},
+		{"a date as it is", calls.Grammar{Kind: calls.Raw, Schema: json.RawMessage(`{"type":"string","format":"date"}`)}, []string{"2024-02-29"}, []string{"2023-02-29", `"2024-02-29"`}},
 	} {
 		e := engine(t, c.g, nil)
 		for _, text := range slices.Concat(c.in, c.out) {

@@ -21,6 +21,7 @@ const (
 	Marker              // the text, whose special tokens may be written as tokens or as text
 	Space               // white space, as much as Max bytes of it, or none
 	Free                // any text, the empty one among them, without those of Without
+	Raw                 // a string of the schema, as it is without quotes and escapes; it does not begin and end with a line break
 	Chars               // from Min to Max of the characters of the text
 	JSON                // a value that keeps to the schema
 	Seq                 // the parts, one after the other
@@ -32,8 +33,8 @@ const (
 type Grammar struct {
 	Kind     Kind
 	Text     string
-	Schema   json.RawMessage // of JSON
-	Without  []string        // of Free: texts that do not occur; of JSON: texts that no string of the value has
+	Schema   json.RawMessage // of JSON and Raw
+	Without  []string        // of Free and Raw: texts that do not occur; of JSON: texts that no string of the value has
 	Of       []Grammar       // of Seq, Alt and Repeat
 	Min, Max int             // Max < 0: no bound
 	// NotFirst are the characters that do not begin a Free text, behind white space, and NotLast those that do not end it.
@@ -75,6 +76,8 @@ func blanks() Grammar { return Grammar{Kind: Space, Max: 4} }
 type Function struct {
 	Name       string
 	Parameters json.RawMessage // the schema of its arguments; nil: it has none
+	// Loose leaves to the tool what the family's form cannot be held to. Else that is an error.
+	Loose bool
 }
 
 // maxName is the longest name of a function or of an argument that answers are read with, in bytes.
@@ -100,7 +103,7 @@ func Functions(tools []json.RawMessage) (all []Function, err error) {
 		if n := len(tool.Function.Name); n == 0 || n > maxName {
 			return nil, fmt.Errorf("calls: tools[%d]: a name of %d bytes; it must have from 1 to %d", i, n, maxName)
 		}
-		all = append(all, Function(tool.Function))
+		all = append(all, Function{Name: tool.Function.Name, Parameters: tool.Function.Parameters})
 	}
 	return all, nil
 }

@@ -90,6 +90,9 @@ func (t tags) call(f *function) (Grammar, error) {
 	of := []Grammar{Mark(t.call1), Text(f.Name), Mark(t.call2)}
 	for _, p := range all {
 		if strings.ContainsAny(p.name, "<>\"\n") || p.name != strings.TrimSpace(p.name) {
+			if p.loose && !p.required {
+				continue
+			}
 			return Grammar{}, fmt.Errorf("#/properties: the name %q has white space around it or one of <>\", which calls in the form of %s cannot have", clip(p.name), f.style.Family)
 		}
 		value, isText, err := p.text(ends...)
@@ -236,7 +239,7 @@ func gemma(f *function) (Grammar, error) {
 					return Grammar{}, fmt.Errorf("#/properties/%s/enum: a text has %s, which calls in the form of Gemma 4 cannot have", clip(p.name), gemmaEnd)
 				}
 			}
-			if value.Kind == Free {
+			if value.Kind == Free || value.Kind == Raw {
 				value.Without = append(value.Without, gemmaEnd)
 			}
 			value = All(Mark(gemmaQuote), value, Mark(gemmaQuote))

@@ -145,6 +145,7 @@ func grouped(text string) string {
 var (
 	percent = regexp.MustCompile(`^%(\(([^)]*)\))?([-+ 0#]*)([0-9]*)(?:\.([0-9]+))?(.)`)
 	brace   = regexp.MustCompile(`^\{([A-Za-z0-9_]*)((?:\.[A-Za-z_0-9]+|\[[^\]]*\])*)(?:!([rs]))?(?::([^{}]*))?\}`)
+	inner   = regexp.MustCompile(`\.[A-Za-z_0-9]+|\[[^\]]*\]`)
 	spec    = regexp.MustCompile(`^(?:(.)?([<>=^]))?([-+ ])?(0)?([0-9]*)(,)?(?:\.([0-9]+))?([sdfxeg%]?)$`)
 )
 
@@ -235,7 +236,7 @@ func textFormat(s *state, v Value, a args) Value {
 			s.fail("format: %.20q: not supported; write {}, {0}, {name} or {:SPEC}", at)
 		}
 		x := s.formatArgument(a, m[1], &next)
-		for _, part := range regexp.MustCompile(`\.[A-Za-z_0-9]+|\[[^\]]*\]`).FindAllString(m[2], -1) {
+		for _, part := range inner.FindAllString(m[2], -1) {
 			name := strings.Trim(part, ".[]")
 			if i, err := strconv.ParseInt(name, 10, 64); err == nil && part[0] == '[' {
 				x = s.index(x, i)
