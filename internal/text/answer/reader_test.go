@@ -303,6 +303,12 @@ func TestBounds(t *testing.T) {
 		"open calls":        strings.Repeat(`<tool_call>{"`, 1<<16),
 		"open functions":    strings.Repeat("<tool_call><function=look>", 1<<15) + "x",
 		"parameters":        "<tool_call><function=look>" + strings.Repeat("<parameter=a>1</parameter>", 1<<15) + "</function>",
+		"fences":            strings.Repeat("```", 1<<18),
+		"fences of objects": strings.Repeat("```json\n{\"name\":\"", 1<<15),
+		"lists in fences":   "```" + strings.Repeat("[", 1<<19),
+		"ends of functions": "<tool_call><function=look><parameter=at>" + strings.Repeat("</function>", 1<<16) + "x",
+		"ends and spaces":   "<tool_call><function=look><parameter=at>" + strings.Repeat("</function>"+strings.Repeat(" ", 60), 1<<13) + "x",
+		"ends of values":    "<tool_call><function=look>" + "<parameter=at>" + strings.Repeat("</parameter>", 1<<16) + "x",
 		"nested":            `<tool_call>{"name":` + strings.Repeat("[", 1<<19),
 		"begins of markers": strings.Repeat("<tool_", 1<<17),
 		"thoughts":          strings.Repeat("<think></think>", 1<<16),
@@ -358,9 +364,13 @@ func FuzzReader(f *testing.F) {
 	f.Add("a</think>b<tool_call>{\"name\":\"look\"}</tool_call>[TOOL_CALLS]look[ARGS]{}", uint8(3), uint8(0))
 	f.Add("<|channel|>analysis<|message|>a<|end|>", uint8(3), uint8(1))
 	f.Add("<|tool_call>call:look{a:<|\"|>", uint8(3), uint8(2))
+	f.Add("a```json\n{\"name\":\"look\",\"arguments\":{}}\n```<tools>[{\"name\":\"add\",\"arguments\":{}}]", uint8(2), uint8(3))
+	f.Add("<function=look><parameter=at>1<parameter=n>2</parameter></parameter></function> </tool_call></tool_call><tool_call><function=look><parameter=at>x</function></tool_call>", uint8(2), uint8(4))
+	f.Add("<|open|>tools<|sep|><|open|>call tool=\"look\" index=\"1\"<|sep|><|open|>argument key=\"at\" type=\"string\"<|sep|>x<|close|>argument<|sep|><|close|>call<|sep|><|tools_prefix|>[{\"look\":{}}]", uint8(4), uint8(4))
 	formats := []answer.Format{
 		answer.FormatOf("</think> [TOOL_CALLS] <|python_tag|> <｜tool▁calls▁begin｜> <|tool_call_start|>", noPiece), answer.FormatOf("<|channel|><|message|>", noPiece),
 		answer.FormatOf("<|tool_call> <minimax:tool_call> ｜DSML｜ func_name1(params_name1 >>>all functools", noPiece),
+		answer.FormatOf("</think>", noPiece), answer.FormatOf("<function= <|open|><|close|> <|tools_prefix|> <|function_call|> [BEGIN FINAL RESPONSE]", noPiece),
 	}
 	f.Fuzz(func(t *testing.T, text string, size, format uint8) {
 		o := answer.Options{Format: formats[int(format)%len(formats)], Tools: tools}
@@ -371,6 +381,10 @@ func FuzzReader(f *testing.F) {
 		}
 		if got, whole := read(o, pieces...), read(o, text); got != whole {
 			t.Errorf("%q: in pieces %q, whole %q", text, got, whole)
+		}
+		content, calls := cutAnswer(o, text)
+		if c, k := cutAnswer(o, pieces...); c != content || k != calls {
+			t.Errorf("%q, cut: in pieces %q %q, whole %q %q", text, c, k, content, calls)
 		}
 	})
 }

@@ -96,6 +96,8 @@ var styles = []*Style{
 		call: tags{`<invoke name="`, "\">\n", `<parameter name="`, `">`, `">`, "</parameter>", "\n", "</invoke>\n"}.call},
 	{Family: "Seed", signs: []string{"<seed:tool_call>"}, between: Text("\n"),
 		call: tags{"<seed:tool_call>\n<function=", ">\n", "<parameter=", ">", ">", "</parameter>", "\n", "</function>\n</seed:tool_call>"}.call},
+	{Family: "GLM 4.7", signs: []string{"<arg_key>", "</arg_key><arg_value>"},
+		call: tags{"<tool_call>", "", "<arg_key>", "</arg_key><arg_value>", "</arg_key><arg_value>", "</arg_value>", "", "</tool_call>"}.call},
 	{Family: "GLM", signs: []string{"<arg_key>"}, between: Text("\n"),
 		call: tags{"<tool_call>", "\n", "<arg_key>", "</arg_key>\n<arg_value>", "</arg_key>\n<arg_value>", "</arg_value>", "\n", "</tool_call>"}.call},
 	{Family: "Qwen3-Coder", signs: []string{"<function=", "<parameter="}, between: Text("\n"),
