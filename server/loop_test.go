@@ -27,7 +27,7 @@ func TestToolLoop(t *testing.T) {
 	chosen.ChatTemplate = file
 	s := serveModels(t, server.Config{}, source(modelName, gopher.Model(), chosen))
 	const function = `{"type":"function","function":{"name":"look","parameters":{"type":"object","properties":{"x":{"type":"string"}}}}}`
-	for _, id := range []string{"abcdefghi", "call_0123456789abcdef", "toolu_abcdefghi", "1", strings.Repeat("y", 1000)} {
+	for _, id := range []string{"abcdefghi", "call_0123456789abcdef", "toolu_abcdefghi", "1", strings.Repeat("y", 5000)} {
 		for _, c := range []struct{ path, body string }{
 			{"/v1/chat/completions", `{"max_tokens":1,"tools":[` + function + `],"messages":[{"role":"user","content":"q"},{"role":"assistant","content":null,"tool_calls":[{"id":"ID","type":"function","function":{"name":"look","arguments":"{}"}}]},{"role":"tool","tool_call_id":"ID","content":"3"}]}`},
 			{"/v1/responses", `{"max_output_tokens":1,"tools":[{"type":"function","name":"look","parameters":{"type":"object","properties":{}}}],"input":[{"role":"user","content":"q"},{"type":"function_call","call_id":"ID","name":"look","arguments":"{}"},{"type":"function_call_output","call_id":"ID","output":"3"}]}`},

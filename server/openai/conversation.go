@@ -19,7 +19,7 @@ type message struct {
 	Reasoning  string           `json:"reasoning_content,omitempty"`
 	Name       string           `json:"name,omitempty" bytes:"1024"`
 	ToolCalls  []toolCall       `json:"tool_calls,omitempty" most:"16384"`
-	ToolCallID string           `json:"tool_call_id,omitempty" bytes:"1024"`
+	ToolCallID string           `json:"tool_call_id,omitempty" bytes:"65536"`
 	Refusal    *string          `json:"refusal,omitempty"`
 }
 
@@ -29,7 +29,7 @@ func (message) Tolerated() []wire.Toleration { return wire.MessageFields }
 // toolCall is a call in a message of the assistant.
 type toolCall struct {
 	Index    *int     `json:"index,omitempty"` // in streams
-	ID       string   `json:"id,omitempty" bytes:"1024"`
+	ID       string   `json:"id,omitempty" bytes:"65536"`
 	Type     string   `json:"type,omitempty" bytes:"256"`
 	Function function `json:"function"`
 }
