@@ -142,7 +142,7 @@ var families = []string{
 	"<tool_call><function=<parameter=", "<function=", ">>>all", "<|tool_calls_section_begin|>", "[TOOL_CALLS][ARGS]", "[TOOL_CALLS][CALL_ID][ARGS]", "[TOOL_CALLS]", "<|tool_call|><|/tool_call|>",
 	"<|tool_call|>", "functools", "<|START_ACTION|>", "<TOOLCALL>", "<|tool_list_start|>", "<|tool_call>", "<|tool_call:begin|><|think|><|content|><|tool_calls|>", "<|role_sep|>", "<tool_calls>",
 	"<tool_call>", "func_name1(params_name1", "ipython",
-	"<|role_sep|><|function_call|>", "<|tools_prefix|>", "<tool_call><arg_key>k</arg_key><arg_value>", "<tool_calls>[", "<｜DSML｜tool_calls>", "<|open|><|close|>",
+	"<|role_sep|><|function_call|>", "[TOOL_CALLS][", "Write 'Action:'", "<|tools_prefix|>", "<tool_call><arg_key>k</arg_key><arg_value>", "<tool_calls>[", "<｜DSML｜tool_calls>", "<|open|><|close|>",
 }
 
 // TestCalls: each text that an engine may write by the grammar of a family's calls is read as calls, whose arguments keep to their schemas.
@@ -292,6 +292,8 @@ var asTemplates = []struct{ family, sign, text string }{
 	{"GigaChat 3.1", "<|role_sep|><|function_call|>", `<|function_call|>{"name": "get_weather", "arguments": {"city": "Bern", "days": 2}}`},
 	{"DeepSeek V4", "｜DSML｜ tool_calls>", "<｜DSML｜tool_calls>\n<｜DSML｜invoke name=\"get_weather\">\n<｜DSML｜parameter name=\"city\" string=\"true\">Bern</｜DSML｜parameter>\n<｜DSML｜parameter name=\"days\" string=\"false\">2</｜DSML｜parameter>\n</｜DSML｜invoke>\n<｜DSML｜invoke name=\"add\">\n<｜DSML｜parameter name=\"a\" string=\"false\">[1, 2.5]</｜DSML｜parameter>\n<｜DSML｜parameter name=\"c\" string=\"false\">true</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>"},
 	{"Kimi K3", "<|open|><|close|>", `<|open|>response<|sep|><|close|>response<|sep|><|open|>tools<|sep|><|open|>call tool="get_weather" index="1"<|sep|><|open|>argument key="city" type="string"<|sep|>Bern<|close|>argument<|sep|><|open|>argument key="days" type="number"<|sep|>2<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|><|close|>message<|sep|>`},
+	{"Mistral Nemo", "[TOOL_CALLS][", `[TOOL_CALLS][{"name": "get_weather", "arguments": {"city": "Bern", "days": 2}, "id": "call12345"}, {"name": "add", "arguments": {"a": [1, 2.5], "c": true}, "id": "call12345"}]`},
+	{"Command R+", "Write 'Action:'", "Action:\n```json\n[\n    {\n        \"tool_name\": \"get_weather\",\n        \"parameters\": {\"city\": \"Bern\", \"days\": 2}\n    },\n    {\n        \"tool_name\": \"add\",\n        \"parameters\": {\"a\": [1, 2.5], \"c\": true}\n    }\n]```"},
 	{"Apriel", "<tool_calls>[", `<tool_calls>[{"name": "get_weather", "arguments": {"city": "Bern", "days": 2}}, {"name": "add", "arguments": {"a": [1, 2.5], "c": true}}]</tool_calls>`},
 	{"Qwen3-Coder", "<function=<parameter=", "<tool_call>\n<function=get_weather>\n<parameter=city>\nBern\n</parameter>\n<parameter=days>\n2\n</parameter>\n</function>\n</tool_call>\n<tool_call>\n<function=add>\n<parameter=a>\n[1, 2.5]\n</parameter>\n<parameter=c>\nTrue\n</parameter>\n</function>\n</tool_call>"},
 	{"GLM 4.7", "<arg_key></arg_key><arg_value>", "<tool_call>get_weather<arg_key>city</arg_key><arg_value>Bern</arg_value><arg_key>days</arg_key><arg_value>2</arg_value></tool_call><tool_call>add<arg_key>a</arg_key><arg_value>[1, 2.5]</arg_value><arg_key>c</arg_key><arg_value>true</arg_value></tool_call>"},

@@ -27,6 +27,7 @@ var writes = []struct{ name, template, tail, text string }{
 	{"Phi-4", "<|/tool|>", "", `Yes. <|tool_call|>[{"name": "look", "arguments": {"at": "x"}}]<|/tool_call|>`},
 	{"Firefunction", "functools", "", `Yes. functools[{"name": "look", "arguments": {"at": "x"}}]`},
 	{"Command R7B", "<|START_ACTION|>", "", `Yes. <|START_ACTION|>[{"tool_call_id": "0", "tool_name": "look", "parameters": {"at": "x"}}]<|END_ACTION|>`},
+	{"Command R+", "Write 'Action:'", "", "Yes. Action:\n```json\n[{\"tool_name\": \"look\", \"parameters\": {\"at\": \"x\"}}]```"},
 	{"Nemotron 2", "<TOOLCALL>", "", `Yes. <TOOLCALL>[{"name": "look", "arguments": {"at": "x"}}]</TOOLCALL>`},
 	{"LFM2", "<|tool_list_start|>", "", `Yes. <|tool_call_start|>[look(at='x')]<|tool_call_end|>`},
 	{"Gemma 4", "<|tool_call>", "", `Yes. <|tool_call>call:look{at:<|"|>x<|"|>}<tool_call|>`},
@@ -94,7 +95,7 @@ func TestCut(t *testing.T) {
 
 // mayBeText reports whether a beginning of an answer could be its text as well as a call.
 func mayBeText(content string) bool {
-	for _, may := range []string{"Yes. functools", "Yes. \n\nfunction call", "Yes. <", "[", " to=", "Yes. [", "Yes. >>>", `{"name": "`, "Yes.<", ">>>"} {
+	for _, may := range []string{"Yes. functools", "Yes. Action:", "Yes. \n\nfunction call", "Yes. <", "[", " to=", "Yes. [", "Yes. >>>", `{"name": "`, "Yes.<", ">>>"} {
 		if strings.HasPrefix(may, content) {
 			return true
 		}

@@ -247,7 +247,7 @@ func functions() (all []calls.Function, tools []json.RawMessage) {
 var families = map[string]string{
 	"gpt-oss": "<|channel|><|message|>", "DeepSeek V3.2": "｜DSML｜", "DeepSeek R1, V3": "<｜tool▁calls▁begin｜> ```json", "DeepSeek V3.1": "<｜tool▁calls▁begin｜>",
 	"MiniMax M2": "<minimax:tool_call>", "Seed": "<seed:tool_call>", "GLM": "<tool_call><arg_key>", "GLM 4.7": "<tool_call><arg_key>k</arg_key><arg_value>", "Qwen3-Coder": "<tool_call><function=<parameter=", "Functionary 3.1": "<function=",
-	"Functionary 3.2": ">>>all", "Kimi K2": "<|tool_calls_section_begin|>", "Mistral": "[TOOL_CALLS][ARGS]", "Mistral, with ids": "[TOOL_CALLS][CALL_ID][ARGS]", "Mistral v3": "[TOOL_CALLS]", "Phi-4": "<|tool_call|><|/tool_call|>",
+	"Functionary 3.2": ">>>all", "Kimi K2": "<|tool_calls_section_begin|>", "Mistral": "[TOOL_CALLS][ARGS]", "Mistral, with ids": "[TOOL_CALLS][CALL_ID][ARGS]", "Mistral v3": "[TOOL_CALLS]", "Mistral Nemo": "[TOOL_CALLS][", "Command R": "Write 'Action:'", "Phi-4": "<|tool_call|><|/tool_call|>",
 	"Granite 3": "<|tool_call|>", "Firefunction": "functools", "Command R7B": "<|START_ACTION|>", "Nemotron 2": "<TOOLCALL>", "LFM2": "<|tool_list_start|>", "Gemma 4": "<|tool_call>",
 	"Solar": "<|tool_call:begin|><|think|><|content|><|tool_calls|>", "GigaChat": "<|role_sep|>", "GigaChat 3.1": "<|role_sep|><|function_call|>", "Apertus": "<|tools_prefix|>", "Apriel": "<tool_calls>[", "DeepSeek V4": "<｜DSML｜tool_calls>", "Kimi K3": "<|open|><|close|>", "MiniMax M1": "<tool_calls>", "Hermes": "<tool_call> tools", "Llama 4": "func_name1(params_name1", "Llama 3": "ipython",
 }

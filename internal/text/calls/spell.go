@@ -50,8 +50,16 @@ func withCallID(f *function) (Grammar, error) {
 		return Grammar{}, err
 	}
 	arguments, err := f.arguments()
-	id := Grammar{Kind: Chars, Text: digits + "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", Min: 9, Max: 9}
-	return All(Mark("[TOOL_CALLS]"), Text(f.Name), Maybe(All(Mark("[CALL_ID]"), id)), Mark("[ARGS]"), arguments), err
+	return All(Mark("[TOOL_CALLS]"), Text(f.Name), Maybe(All(Mark("[CALL_ID]"), nineLetters)), Mark("[ARGS]"), arguments), err
+}
+
+// nineLetters are the ids of Mistral.
+var nineLetters = Grammar{Kind: Chars, Text: digits + "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", Min: 9, Max: 9}
+
+// withNine spells calls of the earlier models of Mistral, as objects with an id at their end, which may be left out.
+func withNine(f *function) (Grammar, error) {
+	arguments, err := f.arguments()
+	return All(Text(`{"name": `+quote(f.Name)+nameAndArguments), arguments, Maybe(All(Text(`, "id": "`), nineLetters, Text(`"`))), Text("}")), err
 }
 
 // inChannel spells calls of gpt-oss, which name the function before the channel or behind it.
