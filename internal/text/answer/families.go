@@ -93,7 +93,7 @@ var forms = []form{
 	{begin: "<|tool_call|>", signs: []string{"<|tool_call|>", "<|/tool|>"}, prog: seq(object("[{"), opt("<|/tool_call|>"), call(objects))}, // Phi-4, Granite 3
 	{begin: "functools", signs: []string{"functools", "<|/tool|>"}, prog: seq(object("["), call(objects))},                                 // Firefunction, Phi-4
 	{begin: "<|START_ACTION|>", prog: seq(object("[{"), opt("<|END_ACTION|>"), call(objects))},                                             // Command R7B
-	{begin: "Action:", signs: []string{"Write 'Action:'"}, prog: seq(want("```json"), object("[{"), opt("```"), call(objects))},             // Command R, R+
+	{begin: "Action:", signs: []string{"Write 'Action:'"}, prog: seq(want("```json"), object("[{"), opt("```"), call(objects))},            // Command R, R+
 	{begin: "<TOOLCALL>", prog: seq(object("[{"), opt("</TOOLCALL>"), call(objects))},                                                      // Nemotron 2
 	{begin: "<|tool_call_start|>", signs: []string{"<|tool_call_start|>", "<|tool_list_start|>"}, // LFM2
 		prog: seq(object("["), opt("<|tool_call_end|>"), call(pythonic))},
@@ -102,7 +102,7 @@ var forms = []form{
 		want("<|tool_call:args|>"), object("{"), opt("<|tool_call:end|>"), call(named)), opt("<|calls|>"))},
 	{begin: "function call<|role_sep|>", signs: []string{"<|role_sep|>"}, prog: seq(object("{"), opt("<|message_sep|>"), call(objects))}, // GigaChat
 	{begin: "<|function_call|>", prog: seq(object("{"), opt("<|message_sep|>"), call(objects))},                                          // GigaChat 3.1
-	{begin: "<|tools_prefix|>", prog: seq(object("[{"), opt("<|tools_suffix|>"), call(keyed))},                                            // Apertus
+	{begin: "<|tools_prefix|>", prog: seq(object("[{"), opt("<|tools_suffix|>"), call(keyed))},                                           // Apertus
 	{begin: ">>>", signs: []string{">>>all"}, prog: seq(word(fieldName), object("{"), call(named))},                                      // Functionary 3.2
 	{begin: "<|python_tag|>", prog: either(peek("{"), bareObject, seq(word(fieldName), object("("), call(arguments)))},                   // Llama 3
 	{begin: "{", signs: []string{"<|python_tag|>", "ipython"}, bare: true, prog: seq(begins, bareObject)},
