@@ -205,8 +205,8 @@ var forms = []form{{false, false}, {false, true}, {true, false}, {true, true}}
 func (t *Template) render(messages []Message, o Options, vars map[string]jinja.Value) (*jinja.Output, error) {
 	h, options, size, sources := t.habits(), jinja.Options{Now: o.Now}, 0, len(messages)+len(o.Tools)
 	given := messages
-	if h.nine {
-		given = withIDs(messages)
+	if h.ids != idsAny {
+		given = withIDs(messages, h.ids == idsSome)
 	}
 	turns := h.fit(given)
 	if o.style != nil {

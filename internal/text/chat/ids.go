@@ -19,13 +19,14 @@ func isNine(id string) bool { return len(id) == nine && strings.Trim(id, idLette
 // ids gives the calls and results of a conversation ids of nine letters and digits. Those that are so already stay; others follow from
 // the id of the client, so that they are the same in each turn, and no two become one.
 type ids struct {
+	any   bool              // ids of the client stay, whatever they are
 	given map[string]string // the id of each id of the client
 	taken map[string]bool
 }
 
 // of returns the id for one of the client's. A call without one has a key of its own.
 func (s *ids) of(id string) string {
-	if isNine(id) {
+	if isNine(id) || s.any && id[0] != 0 {
 		return id
 	}
 	if known := s.given[id]; known != "" {
@@ -48,10 +49,10 @@ func (s *ids) of(id string) string {
 // open is a call that no result has answered.
 type open struct{ id, name string }
 
-// withIDs returns messages whose calls and results have ids of nine letters and digits. A result without an id is that of the first
+// withIDs returns messages whose calls and results have ids: of nine letters and digits, or where any are taken, the client's. A result without an id is that of the first
 // call of its name that has none, else of the first call.
-func withIDs(messages []Message) []Message {
-	s := &ids{map[string]string{}, map[string]bool{}}
+func withIDs(messages []Message, any bool) []Message {
+	s := &ids{any, map[string]string{}, map[string]bool{}}
 	known := map[string]bool{} // of calls
 	for _, m := range messages {
 		s.taken[m.ToolCallID] = true
@@ -105,8 +106,17 @@ func (s *ids) result(m Message, known map[string]bool, due []open, calls int) (s
 	return due[at].id, slices.Delete(slices.Clone(due), at, at+1)
 }
 
-// wantsNine reports whether a template shows calls and results with ids of nine letters and digits, and refuses others.
-func (t *Template) wantsNine(f form) bool {
+// idHabit is which ids a template takes.
+type idHabit uint8
+
+const (
+	idsAny   idHabit = iota // any, and none
+	idsSome                 // any, but for none
+	idsShort                // nine letters and digits alone
+)
+
+// idHabit finds which ids of calls and results a template takes: those with which it shows a call.
+func (t *Template) idHabit(f form) idHabit {
 	whole := called("tool")
 	for _, talk := range [][]Message{whole, whole[:2]} {
 		shows := func(id string) bool {
@@ -122,9 +132,15 @@ func (t *Template) wantsNine(f form) bool {
 			}
 			return t.shows(new(habits).fit(talk), f, func(shown []bool) bool { return shown[callSource] })
 		}
-		if shows("abcdefghi") {
-			return !shows("") || !shows("call_1") || !shows("toolu_abcdefghi")
+		switch {
+		case !shows("abcdefghi"):
+		case !shows("call_1") || !shows("toolu_abcdefghi"):
+			return idsShort
+		case !shows(""):
+			return idsSome
+		default:
+			return idsAny
 		}
 	}
-	return false
+	return idsAny
 }

@@ -108,6 +108,24 @@ func TestNine(t *testing.T) {
 	}
 }
 
+// TestSomeIDs: a template that refuses calls without ids gets the client's, and ids for those that have none.
+func TestSomeIDs(t *testing.T) {
+	tmpl, err := chat.New("test", `{% for m in messages %}{{ m.content }}{% if m.role == 'tool' %}[{{ m.tool_call_id or raise_exception('no id') }}]{% endif %}{% for c in m.tool_calls or [] %}<{{ c.id or raise_exception('no id') }}>{{ c.function.name }}{% endfor %}{% endfor %}`, tokens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"call_1", "toolu_01A09q90qw90lq917835lq9"} {
+		p, err := tmpl.RenderTools([]chat.Message{user("q"), {Role: "assistant", ToolCalls: []chat.ToolCall{callOf(id, "f")}}, {Role: "tool", ToolCallID: id, Content: "r"}}, chat.Options{NoAnswer: true}, nil)
+		if err != nil || p.Text != "q<"+id+">fr["+id+"]" {
+			t.Errorf("%q, %v", p.Text, err)
+		}
+	}
+	p, err := tmpl.RenderTools([]chat.Message{user("q"), {Role: "assistant", ToolCalls: []chat.ToolCall{callOf("", "f")}}, {Role: "tool", Content: "r"}}, chat.Options{NoAnswer: true}, nil)
+	if m := regexp.MustCompile(`^q<([0-9A-Za-z]{9})>fr\[([0-9A-Za-z]{9})\]$`).FindStringSubmatch(p.Text); err != nil || m == nil || m[1] != m[2] {
+		t.Errorf("%q, %v", p.Text, err)
+	}
+}
+
 // TestOtherIDs: other templates get the ids as they are.
 func TestOtherIDs(t *testing.T) {
 	tmpl, err := chat.New("test", `{% for m in messages %}{{ m.content }}{{ m.tool_call_id }}{% for c in m.tool_calls or [] %}{{ c.id }}{{ c.function.name }}{% endfor %}{% endfor %}`, tokens)

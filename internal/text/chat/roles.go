@@ -37,7 +37,7 @@ type contents struct {
 // habits are how a template takes conversations. The zero value takes all messages as they are.
 type habits struct {
 	calls  form
-	nine   bool               // ids of calls have nine letters and digits
+	ids    idHabit
 	places map[place]contents // nil: they are not known
 }
 
@@ -126,7 +126,7 @@ const callSource = 8
 // probe finds the template's habits by rendering short conversations.
 func (t *Template) probe() *habits {
 	h := &habits{calls: t.callForm()}
-	h.nine = t.wantsNine(h.calls)
+	h.ids = t.idHabit(h.calls)
 	found := map[place]contents{}
 	for _, role := range Roles {
 		found[place{role, false}] = t.try(h, role, false)
