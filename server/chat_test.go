@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
-	"grove/internal/gopher"
 	"grove/internal/weights/gguf"
 	"grove/server"
 )
@@ -24,7 +23,7 @@ const lines = `{% for t in tools or [] %}{{ t | tojson }}
 var template = gguf.KV{Key: "tokenizer.chat_template", Value: gguf.Of(lines)}
 
 func serveChat(t testing.TB) *site {
-	return serveModels(t, server.Config{}, source(modelName, edited(t, gopher.Model(), template), options))
+	return serveModels(t, server.Config{}, source(modelName, edited(t, served(), template), options))
 }
 
 const hello = `"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":[{"type":"text","text":"func main()"}]}]`
@@ -122,15 +121,17 @@ func TestChatRefused(t *testing.T) {
 		{`{}`, "messages", "no message"},
 		{`{"messages":[]}`, "messages", "no message"},
 		{`{"messages":[{"role":"king","content":"a"}]}`, "messages[0]", `messages[0]: the role "king" is not known`},
-		{`{"messages":[{"role":"user","content":"a","mood":"b"}]}`, "messages[0].mood", "not known"},
+		{`{"messages":[{"role":"user","content":"a","contents":"b"}]}`, "messages[0].contents", "not known"},
 		{`{"messages":[{"role":"user","content":"a","contents":"b"}]}`, "messages[0].contents", `did you mean "content"?`},
-		{`{"messages":[{"role":"assistant","content":"a","reasoning":"b"}]}`, "messages[0].reasoning", "use reasoning_content"},
+		{`{` + hello + `,"thinking":{"type":"perhaps"}}`, "thinking.type", "enabled, disabled or auto"},
+		{`{` + hello + `,"reasoning":{"max_tokens":5}}`, "reasoning.max_tokens", "use reasoning_budget"},
+		{`{` + hello + `,"reasoning":{"effort":"low"},"reasoning_effort":"high"}`, "reasoning.effort", "leave one of them out"},
 		{`{"messages":[{"role":"assistant","content":"a","function_call":{"name":"f"}}]}`, "messages[0].function_call", "use tool_calls"},
 		{`{"messages":[{"role":"assistant","content":"a","audio":{"id":"x"}}]}`, "messages[0].audio", "text alone"},
 		{`{"messages":[{"role":"user","content":"a","Role":"b"}]}`, "messages[0].Role", "not known"},
 		{`{"messages":[{"role":"user","content":"a"},{"role":"user","content":"a","role":"user"}]}`, "messages[1].role", "twice"},
 		{`{"messages":[{"role":"user","content":"a"},null]}`, "messages[1]", "element is null"},
-		{`{"messages":[{"role":"user","content":[{"type":"text","text":"a","mood":"b"}]}]}`, "messages[0].content[0].mood", "not known"},
+		{`{"messages":[{"role":"user","content":[{"type":"text","text":"a","texts":"b"}]}]}`, "messages[0].content[0].texts", "not known"},
 		{`{"messages":[{"role":"user","content":[{"type":"text"}]}]}`, "messages[0].content[0]", "has no text"},
 		{`{"messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{}}]}]}`, "messages[0].content[0]", "sound"},
 		{`{` + hello + `,"best_of":2,"n":3}`, "best_of", "n is 3; it must be 1"},

@@ -110,7 +110,7 @@ func TestMemory(t *testing.T) {
 		{"messages that a list may have", "/v1/chat/completions", func() string {
 			return `{"messages":[` + strings.TrimSuffix(strings.Repeat(`{"role":"user","content":"`+strings.Repeat("word ", 10)+`"},`, 16_384), ",") + `]}`
 		}, 400, "context"},
-		{"many long messages", "/v1/chat/completions", func() string {
+		{"long many long messages", "/v1/chat/completions", func() string {
 			return `{"messages":[` + strings.TrimSuffix(strings.Repeat(`{"role":"user","content":"`+strings.Repeat("word ", 165)+`"},`, 16_384), ",") + `]}`
 		}, 400, "context"},
 		{"parts", "/v1/chat/completions", func() string {
@@ -130,7 +130,7 @@ func TestMemory(t *testing.T) {
 		{"as many in variables", "/v1/chat/completions", func() string {
 			return `{` + hello + `,"max_tokens":1,"chat_template_kwargs":{"a":[` + many(`{}`, 97_000*3) + `]}}`
 		}, 200, ""},
-		{"as many objects", "/v1/chat/completions", func() string {
+		{"long as many objects", "/v1/chat/completions", func() string {
 			return `{` + hello + `,"tools":[{"type":"function","function":{"name":"f","parameters":{"enum":[` + many(`{"a":0}`, 32_000*8) + `]}}}]}`
 		}, 400, ""},
 		{"soak as many texts", "/v1/chat/completions", func() string {
@@ -142,7 +142,7 @@ func TestMemory(t *testing.T) {
 		}, 0, ""},
 		{"depth", "/v1/completions", func() string { return `{"prompt":` + strings.Repeat("[", large) }, 400, "nested deeper than 64"},
 		{"soak depth of a schema", "/v1/chat/completions", func() string { return `{` + hello + `,"tools":[` + strings.Repeat(`{"a":`, large/5) }, 400, "nested deeper than 64"},
-		{"one field", "/v1/completions", func() string { return `{` + many(`"a":1`, 6<<20) + `}` }, 400, "a: the field is not known"},
+		{"one field", "/v1/completions", func() string { return `{` + many(`"a":1`, 6<<20) + `}` }, 400, "a: the field is there twice"},
 		{"soak one field that is null", "/v1/completions", func() string { return `{` + many(`"a":null`, 9<<20) + `}` }, 400, "a: the field is there twice"},
 		{"fields", "/v1/completions", func() string { return `{` + names(1_000_000) + `}` }, 400, "more than 10000 fields"},
 		{"soak fields of metadata", "/v1/completions", func() string { return `{"prompt":"a","metadata":{` + names(1_000_000) + `}}` }, 400, "more than 100000 values"},
@@ -153,7 +153,8 @@ func TestMemory(t *testing.T) {
 			return `{` + hello + `,"max_tokens":1,"chat_template_kwargs":{"a":1e999999999,"b":-1e-999999999}}`
 		}, 0, ""},
 		{"a name of a model", "/v1/completions", func() string { return `{"prompt":"a","model":"` + strings.Repeat("a", large) + `"}` }, 400, "at most 1024"},
-		{"a name of a field", "/v1/completions", func() string { return `{"` + strings.Repeat("a", large) + `":1}` }, 400, "not known"},
+		{"a name of a field", "/v1/completions", func() string { return `{"` + strings.Repeat("a", large) + `":1}` }, 400, "prompt is missing"},
+		{"names of fields", "/v1/completions", func() string { return `{` + strings.ReplaceAll(names(9000), "null", "1") + `}` }, 400, "more than 1000 unknown fields"},
 		{"soak stop strings", "/v1/completions", func() string { return `{"prompt":"a","stop":[` + many(`"a"`, large) + `]}` }, 400, "more than 64 elements"},
 		{"pieces of a text", "/tokenize", func() string { return `{"with_pieces":true,"content":"` + strings.Repeat("word ", 1<<20) + `"}` }, 200, "piece"},
 		{"long word and its pieces", "/tokenize", func() string { return `{"with_pieces":true,"content":"` + strings.Repeat("a", 2<<20) + `"}` }, 200, "piece"},
@@ -165,7 +166,7 @@ func TestMemory(t *testing.T) {
 		{"a long message", "/v1/chat/completions", func() string {
 			return `{"messages":[{"role":"user","content":"` + strings.Repeat("word ", 3<<20) + `"}]}`
 		}, 400, "tokens or more, which exceeds"},
-		{"a message to count", "/v1/messages/count_tokens", func() string {
+		{"long message to count", "/v1/messages/count_tokens", func() string {
 			return `{"messages":[{"role":"user","content":"` + strings.Repeat("word ", 3<<20) + `"}]}`
 		}, 400, "prompt is too long"},
 		{"white space", "/v1/completions", func() string { return `{"prompt":"a","max_tokens":1` + strings.Repeat(" ", large) + `}` }, 200, ""},

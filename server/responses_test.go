@@ -121,8 +121,8 @@ func TestResponsesRefused(t *testing.T) {
 	for _, tt := range []struct{ body, param, wants string }{
 		{`{}`, "input", "no message"},
 		{`{"input":"a","store":1}`, "store", "number"},
-		{`{"input":"a","background":true}`, "background", "not supported"},
-		{`{"input":"a","truncation":"auto"}`, "truncation", "never cut"},
+		{`{"input":"a","background":true}`, "background", "has it"},
+		{`{"input":"a","truncation":"middle"}`, "truncation", "never cut"},
 		{`{"input":"a","max_output_tokens":0}`, "max_output_tokens", "0"},
 		{`{"input":"a","text":{"format":{"type":"json_schema"}}}`, "text.format", "text.format: type json_schema has no schema"},
 		{`{"input":"a","text":{"format":{"type":"json_schema","name":"x","schema":{"enum":[]},"strict":true}}}`, "text.format", "text.format: #: no text satisfies the schema"},
@@ -132,8 +132,8 @@ func TestResponsesRefused(t *testing.T) {
 		{`{"input":[{"type":"computer_call","id":"r"}]}`, "input[0]", "computer_call"},
 		{`{"input":[{"type":"item_reference","id":"r"}]}`, "input[0]", "item_reference"},
 		{`{"input":[{"role":"user","content":[{"type":"input_image","image_url":"http://169.254.169.254/"}]}]}`, "input[0].content[0]", "input_image"},
-		{`{"input":[{"role":"user","content":"a","mood":"b"}]}`, "input[0].mood", "not known"},
-		{`{"input":"a","n":2}`, "n", "not known"},
+		{`{"input":[{"role":"user","content":"a","contents":"b"}]}`, "input[0].contents", "not known"},
+		{`{"input":"a","n":2}`, "n", "one answer"},
 		{`{"input":"a","timings_per_token":true}`, "timings_per_token", "no place"},
 	} {
 		status, text, _ := s.do(t, "POST", "/v1/responses", tt.body)

@@ -31,7 +31,7 @@ type Config struct {
 	serving.Config
 	Access     *access.Gate // who may call; nil: this machine alone, without keys
 	Body       int64        // bytes of a request at most; 0: 16 MiB
-	Fields     wire.Mode    // what becomes of fields that a route does not read
+	Strict     bool         // refuse fields that a route does not read
 	AdapterDir string       // of the adapters that clients may open; "": none
 	Verifies   bool         // near servers may send requests, and drafts for their answers, over HTTP/2
 	Verifier   *far.Proxy   // of the requests to models; nil: they are answered here
@@ -78,7 +78,7 @@ func New(c Config) *Server {
 		c.Metrics = []serving.MetricNames{serving.MetricsGrove}
 	}
 	s := &Server{config: c, gate: c.Access, pool: serving.NewPool(c.Config)}
-	s.driver = &driver.Server{Pool: s.pool, Body: c.Body, Fields: c.Fields, WriteTimeout: c.WriteTimeout, Log: c.Log, Traces: c.Traces, Began: time.Now(), Pull: c.Pull, Store: c.Store}
+	s.driver = &driver.Server{Pool: s.pool, Body: c.Body, Strict: c.Strict, WriteTimeout: c.WriteTimeout, Log: c.Log, Traces: c.Traces, Began: time.Now(), Pull: c.Pull, Store: c.Store}
 	if s.gate == nil {
 		s.gate = access.Local()
 	}

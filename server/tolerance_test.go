@@ -6,15 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"grove/internal/gopher"
 	"grove/server"
 	"grove/server/serving"
-	"grove/server/wire"
 )
 
 // TestTolerance: the fields that clients of other servers send change nothing, so the answer is the one without them.
 func TestTolerance(t *testing.T) {
-	s := serveModels(t, server.Config{}, source(modelName, edited(t, gopher.Model(), template), options))
+	s := serveModels(t, server.Config{}, source(modelName, edited(t, served(), template), options))
 	text := func(path, body string) any {
 		o := s.post(t, path, body)
 		for _, at := range []string{"choices/0/message/content", "choices/0/text", "content", "output/0/content/0/text"} {
@@ -67,7 +65,7 @@ func TestTolerance(t *testing.T) {
 
 // TestReturnedMessages: messages come back from clients with the members of any server's answers.
 func TestReturnedMessages(t *testing.T) {
-	s := serveModels(t, server.Config{}, source(modelName, edited(t, gopher.Model(), template), options))
+	s := serveModels(t, server.Config{}, source(modelName, edited(t, served(), template), options))
 	const format = `{"messages":[{"role":"user","content":"a"%s},{"role":"assistant","content":"b"%s},{"role":"user","content":[{"type":"text","text":"c"%s}]}]}`
 	want := s.post(t, "/apply-template", fmt.Sprintf(format, "", "", ""))
 	got := s.post(t, "/apply-template", fmt.Sprintf(format, `,"name":null,"tool_calls":null,"tool_call_id":null,"cache_control":{"type":"ephemeral"}`,
@@ -80,7 +78,7 @@ func TestReturnedMessages(t *testing.T) {
 
 // TestNoBound: -1 is no bound under each name.
 func TestNoBound(t *testing.T) {
-	s := serveModels(t, server.Config{}, source(modelName, edited(t, gopher.Model(), template), options))
+	s := serveModels(t, server.Config{}, source(modelName, edited(t, served(), template), options))
 	for path, body := range map[string]string{
 		"/v1/completions max_tokens": `{"prompt":"a","max_tokens":-1`, "/v1/completions n_predict": `{"prompt":"a","n_predict":-1.0`, "/v1/chat/completions max_tokens": `{` + hello + `,"max_tokens":-1`,
 		"/v1/chat/completions max_completion_tokens": `{` + hello + `,"max_completion_tokens":-1,"max_tokens":-1`, "/v1/responses max_output_tokens": `{"input":"a","max_output_tokens":-1`,
@@ -93,47 +91,45 @@ func TestNoBound(t *testing.T) {
 	}
 }
 
-// TestFieldModes: a strict server refuses fields that a route does not read, and a lenient one logs unknown fields.
-func TestFieldModes(t *testing.T) {
+// TestUnknownFields: a server leaves unknown fields out, logs them and names them in a header; a strict one refuses fields that a route does not read.
+func TestUnknownFields(t *testing.T) {
 	var log journal
-	strict := serve(t, server.Config{Fields: wire.Strict})
-	lenient := serve(t, server.Config{Fields: wire.Lenient, Config: serving.Config{Log: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))}})
+	strict := serve(t, server.Config{Strict: true})
+	usual := serve(t, server.Config{Config: serving.Config{Log: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))}})
 	for _, tt := range []struct {
-		fields          string
-		strict, lenient int // status
-		logged          string
+		fields        string
+		strict, usual int // status
+		ignored       string
 	}{
 		{`"n":1`, 200, 200, ""}, {`"user":"me"`, 400, 200, ""}, {`"mood":null`, 400, 200, ""}, {`"mood":1,"humour":{}`, 400, 200, "mood humour"},
-		{`"grammar":"x"`, 400, 400, ""}, {`"temperature":-1`, 400, 400, ""}, {`"stream_options":{"mood":1}`, 400, 400, "stream_options.mood"},
+		{`"gram,mood\n":1`, 400, 200, "gram_mood_"},
+		{`"grammar":"x"`, 400, 400, ""}, {`"temperature":-1`, 400, 400, ""}, {`"temprature":1`, 400, 400, ""}, {`"stream_options":{"mood":1}`, 400, 200, "stream_options.mood"},
 	} {
 		body := `{"prompt":"a","max_tokens":1,` + tt.fields + `}`
 		if status, text, _ := strict.do(t, "POST", "/v1/completions", body); status != tt.strict {
 			t.Errorf("strict: %s: %d %s", body, status, text)
 		}
-		status, text, _ := lenient.do(t, "POST", "/v1/completions", body)
-		var logged []string
-		for _, line := range log.take(t) {
-			for _, name := range line["fields"].([]any) {
-				logged = append(logged, name.(string))
-			}
+		status, text, header := usual.do(t, "POST", "/v1/completions", body)
+		if got := strings.Join(header.Values("Grove-Ignored"), " "); status != tt.usual || got != tt.ignored {
+			t.Errorf("%s: %d %s, the header names %s", body, status, text, got)
 		}
-		if status != tt.lenient || strings.Join(logged, " ") != tt.logged {
-			t.Errorf("lenient: %s: %d %s, logged %v", body, status, text, logged)
+		if lines := log.take(t); (len(lines) > 0) != (tt.ignored != "") {
+			t.Errorf("%s: logged %v", body, lines)
 		}
 	}
 	var many strings.Builder
 	for i := range 1000 {
 		fmt.Fprintf(&many, `,"mood%d":1`, i)
 	}
-	lenient.post(t, "/v1/completions", `{"prompt":"a","max_tokens":1`+many.String()+`}`)
-	if lines := log.take(t); len(lines) != 1 || lines[0]["number"] != 1000.0 || len(lines[0]["fields"].([]any)) != 16 {
+	_, _, header := usual.do(t, "POST", "/v1/completions", `{"prompt":"a","max_tokens":1`+many.String()+`}`)
+	if lines := log.take(t); len(header.Values("Grove-Ignored")) != 16 || len(lines) != 1 || lines[0]["number"] != 1000.0 || len(lines[0]["fields"].([]any)) != 16 {
 		t.Errorf("1000 unknown fields are logged as %v", lines)
 	}
 }
 
 // TestManyTexts: as many texts as OpenAI takes are embedded at a time.
 func TestManyTexts(t *testing.T) {
-	s := serve(t, server.Config{})
+	s := serveTarget(t, server.Config{})
 	texts := strings.TrimSuffix(strings.Repeat(`"a",`, 2048), ",")
 	o := s.post(t, "/v1/embeddings", `{"input":[`+texts+`],"dimensions":256,"encoding_format":"base64","user":"x"}`)
 	if n := len(o["data"].([]any)); n != 2048 {

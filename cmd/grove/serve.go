@@ -26,7 +26,6 @@ import (
 	"grove/server/access"
 	"grove/server/serving"
 	"grove/server/traces"
-	"grove/server/wire"
 )
 
 // serveCommand serves models over HTTP.
@@ -51,7 +50,6 @@ type serveCommand struct {
 	PrefixDir   string        `name:"prefix-dir" placeholder:"DIR" var:"GROVE_PREFIX_DIR" help:"Directory of computed pages of prompts and answers, which several servers may share: each reads what another has computed. Whoever can write there can change answers."`
 	MaxPrefix   flags.Bytes   `name:"max-prefix-bytes" placeholder:"BYTES" default:"16GiB" var:"GROVE_MAX_PREFIX_BYTES" help:"Bytes of the files in --prefix-dir; those that were used longest ago are removed. 0: any number. Default: ${default}."`
 	Strict      bool          `var:"GROVE_STRICT" help:"Refuse requests with fields that their route does not read, also where they cannot change the answer."`
-	Lenient     bool          `var:"GROVE_LENIENT" help:"Leave unknown fields of requests out and log them. Without it, they are refused."`
 	All         bool          `var:"GROVE_ALL" help:"Serve all models of this machine by their names, each opened by its first request; see grove list."`
 	AllowPull   bool          `var:"GROVE_ALLOW_PULL" help:"Let clients pull models, and delete those of --all, by ollama's API."`
 	OnDemand    bool          `var:"GROVE_ON_DEMAND" help:"Open a model at its first request."`
@@ -95,10 +93,6 @@ func (c *serveCommand) Run() error {
 	if err := c.checkDirs(); err != nil {
 		return err
 	}
-	fields, err := c.fields()
-	if err != nil {
-		return err
-	}
 	proxy, err := c.verifier.proxy()
 	if err != nil {
 		return err
@@ -110,7 +104,7 @@ func (c *serveCommand) Run() error {
 	}
 	defer tracer.Close()
 	c.limitMemory()
-	config := server.Config{Traces: tracer, Pull: c.AllowPull, AdapterDir: c.LoraDir, Access: gate, Fields: fields, Connections: int(c.MaxConnections), Config: serving.Config{
+	config := server.Config{Traces: tracer, Pull: c.AllowPull, AdapterDir: c.LoraDir, Access: gate, Strict: c.Strict, Connections: int(c.MaxConnections), Config: serving.Config{
 		OnDemand: c.OnDemand, AnyModel: c.AnyModel || c.Fallback, Idle: c.Idle, Memory: uint64(c.MemoryLimit),
 		Sessions: access.Sessions{Dir: c.SessionDir, Most: int(c.MaxSessions), Bytes: int64(min(c.MaxBytes, math.MaxInt64))},
 		Log:      log,
@@ -181,19 +175,6 @@ func (c *serveCommand) parsed(line *kong.Context) error {
 	}
 	c.Model = append(c.Model, c.Models...)
 	return nil
-}
-
-// fields returns what becomes of fields that a route does not read.
-func (c *serveCommand) fields() (wire.Mode, error) {
-	switch {
-	case c.Strict && c.Lenient:
-		return wire.Usual, &grove.OptionError{Err: errors.New("grove: --lenient: --strict is given too; leave one of them out")}
-	case c.Strict:
-		return wire.Strict, nil
-	case c.Lenient:
-		return wire.Lenient, nil
-	}
-	return wire.Usual, nil
 }
 
 // checkDirs refuses a directory of sessions, of prefixes or of adapters that does not exist.

@@ -58,6 +58,21 @@ func NearHint(name string, known []string) string {
 	return "; did you mean " + strings.Join(names, " or ") + "?"
 }
 
+// Misspelt says whether a name is probably one of the known, mistyped or cut: it is another name's first four letters or more, or differs from one
+// by one letter, and one more for each five of its letters. Case does not count, and - and _ are one letter.
+func Misspelt(name string, known []string) bool {
+	query := fold(name)
+	for _, k := range known {
+		folded := fold(k)
+		most := max(1, len(query)/5)
+		near := max(len(query), len(folded))-min(len(query), len(folded)) <= most && NearDistance(query, folded) <= most
+		if query == folded || len(query) >= 4 && (near || strings.HasPrefix(folded, query)) {
+			return true
+		}
+	}
+	return false
+}
+
 func fold(name string) string { return strings.ReplaceAll(strings.ToLower(name), "_", "-") }
 
 // NearDistance returns the edit distance of two names: the number of bytes to add, remove, change, or swap with the next. Names of more than

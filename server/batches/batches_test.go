@@ -87,7 +87,7 @@ func TestRefusedBatches(t *testing.T) {
 		{strings.Replace(usual, "INPUT", "x", 1) + `}`, "there is no file"},
 		{usual + `,"output_expires_after":{"anchor":"created_at","seconds":1}}`, "output_expires_after.seconds"},
 		{usual + `,"metadata":{"` + strings.Repeat("x", 65) + `":""}}`, "more than 64 bytes"},
-		{usual + `,"model":"x"}`, "model"},
+		{usual + `,"endpoints":"x"}`, "endpoints"},
 	} {
 		if status, text := s.ask("ann", "POST", "/v1/batches", "application/json", strings.Replace(c.body, "INPUT", input, 1)); status != 400 || !strings.Contains(text, c.want) {
 			t.Errorf("%s: %d %s", c.body, status, text)

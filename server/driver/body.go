@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"strings"
 
 	"grove/server/serving"
 	"grove/server/wire"
@@ -31,14 +32,45 @@ func (x *Request) Receive() ([]byte, error) {
 	return wire.ReadBody(x.W, x.R, x.Server.Body, func(n int64) error { return x.held.Body(ctx, n) })
 }
 
-// decode decodes the body.
+// ignoredHeader names, in an answer, what the request asks for and the answer does without.
+const ignoredHeader = "Grove-Ignored"
+
+// maxIgnored bounds how many names of what is ignored are logged and sent: a body may have any number.
+const maxIgnored = 16
+
+// decode decodes the body. The fields of tables that it leaves out are logged at the level debug, unknown ones as a warning, and their names sent.
 func (x *Request) decode(body []byte, into any) error {
-	const most = 16 // that are logged, of a body that may have any number
-	var skipped []string
-	d := wire.Decoder{Mode: x.Server.Fields, Skipped: func(name string) { skipped = append(skipped, name) }}
+	var known, unknown []string
+	d := wire.Decoder{Strict: x.Server.Strict, Skipped: func(name string, isKnown bool) {
+		if isKnown {
+			known = append(known, name)
+		} else {
+			unknown = append(unknown, name)
+		}
+	}}
 	err := d.Decode(body, into)
-	if n := len(skipped); n > 0 {
-		x.Server.Log.WarnContext(x.R.Context(), "unknown fields are left out", "number", n, "fields", skipped[:min(n, most)])
+	if n := len(known); n > 0 {
+		x.Server.Log.DebugContext(x.R.Context(), "fields that change no answer are left out", "number", n, "fields", known[:min(n, maxIgnored)])
+	}
+	if n := len(unknown); n > 0 && err == nil {
+		x.Server.Log.WarnContext(x.R.Context(), "unknown fields are left out", "number", n, "fields", unknown[:min(n, maxIgnored)])
+		for _, name := range unknown[:min(n, maxIgnored)] {
+			x.Ignored(name)
+		}
 	}
 	return err
+}
+
+// Ignored adds a part of the request to those that a header of the answer names, because the answer does without it. Bytes that a header cannot
+// have are replaced.
+func (x *Request) Ignored(part string) {
+	safe := strings.Map(func(r rune) rune {
+		if r <= ' ' || r > '~' || r == ',' {
+			return '_'
+		}
+		return r
+	}, wire.Clip(part))
+	if h := x.W.Header(); len(h.Values(ignoredHeader)) < maxIgnored {
+		h.Add(ignoredHeader, safe)
+	}
 }

@@ -16,7 +16,6 @@ import (
 	"grove/internal/weights/find"
 	"grove/server/serving"
 	"grove/server/traces"
-	"grove/server/wire"
 )
 
 // WriteTime is how long a client may take to read an answer that is sent at once.
@@ -26,7 +25,7 @@ const WriteTime = 30 * time.Second
 type Server struct {
 	Pool         *serving.Pool
 	Body         int64         // bytes of a request at most
-	Fields       wire.Mode     // what becomes of fields that a route does not read
+	Strict       bool          // refuse fields that a route does not read
 	WriteTimeout time.Duration // for a client to take a piece of a stream
 	Log          *slog.Logger
 	Traces       *traces.Tracer // nil: requests are not traced

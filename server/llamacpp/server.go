@@ -62,6 +62,11 @@ type modelRequest struct {
 	Model string `json:"model" bytes:"1024"`
 }
 
+// Tolerated implements [wire.Tolerant].
+func (modelRequest) Tolerated() []wire.Toleration {
+	return []wire.Toleration{{Names: "extra_args", Values: "[]", Client: "llama.cpp", Reason: "the settings of models are those that the server was started with"}}
+}
+
 // loadModel handles POST /models/load. It answers when the model is open.
 func loadModel(x *driver.Request) error {
 	return change(x, func(name string) error {

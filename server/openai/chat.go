@@ -31,8 +31,8 @@ func (chatRequest) Tolerated() []wire.Toleration { return chatFields }
 
 // chatFields are fields of completions that chats do not have.
 var chatFields = []wire.Toleration{
-	{Names: "echo add_special_tokens", Values: "false", Reason: "the prompt is the template's"},
-	{Names: "suffix", Reason: "the prompt is the template's"},
+	{Names: "echo add_special_tokens", Values: "false", Client: "vLLM", Reason: "the prompt is the template's"},
+	{Names: "suffix", Client: "OpenAI", Reason: "the prompt is the template's"},
 }
 
 // Parse implements [driver.Body].
@@ -58,9 +58,6 @@ func (q *chatRequest) prompt(g *driver.Generation) (c driver.Chat, err error) {
 	wire.Set(&top, q.TopLogprobs)
 	if top > 0 && !q.Logprobs {
 		return c, wire.Refuse("top_logprobs", "top_logprobs needs logprobs to be true")
-	}
-	if err := q.StreamOptions.Check(q.Stream); err != nil {
-		return c, err
 	}
 	r, err := g.Base(wire.DefaultsOpenAI)
 	if err == nil {
@@ -102,6 +99,7 @@ type answerMessage struct {
 	Role      string     `json:"role"`
 	Content   *string    `json:"content"`
 	Reasoning string     `json:"reasoning_content,omitempty"`
+	Thoughts  string     `json:"reasoning,omitempty"` // the same, as vLLM and OpenRouter call it
 	Refusal   *string    `json:"refusal"`
 	Calls     []toolCall `json:"tool_calls,omitempty"`
 }
@@ -121,6 +119,7 @@ type chatDelta struct {
 	Role      string     `json:"role,omitempty"`
 	Content   *string    `json:"content,omitempty"`
 	Reasoning string     `json:"reasoning_content,omitempty"`
+	Thoughts  string     `json:"reasoning,omitempty"` // the same, as vLLM and OpenRouter call it
 	Calls     []toolCall `json:"tool_calls,omitempty"`
 }
 
@@ -221,7 +220,7 @@ func (e *chatEncoder) sendNew(number int, parts []answer.Part, so *serving.Timin
 			all = append(all, callDelta(a.sent-1, toolCall{Function: function{Arguments: p.Text}}))
 		case answer.CallPart:
 		case answer.Reasoning:
-			all = append(all, chatDelta{Reasoning: p.Text})
+			all = append(all, chatDelta{Reasoning: p.Text, Thoughts: p.Text})
 		default:
 			all = append(all, chatDelta{Content: &p.Text})
 		}
@@ -255,7 +254,7 @@ type chatAnswer struct {
 
 // message returns the answer as a message.
 func (a *chatAnswer) message() answerMessage {
-	m := answerMessage{Role: "assistant", Reasoning: a.Reasoning.String()}
+	m := answerMessage{Role: "assistant", Reasoning: a.Reasoning.String(), Thoughts: a.Reasoning.String()}
 	for _, c := range a.Calls {
 		m.Calls = append(m.Calls, toolCallOf(c))
 	}

@@ -35,7 +35,7 @@ const defaultMaxTokens = 16 // OpenAI's
 
 // Tolerated implements [wire.Tolerant].
 func (completionRequest) Tolerated() []wire.Toleration {
-	return []wire.Toleration{{Names: "add_special_tokens", Values: "true", Reason: "a text begins with the model's special tokens; give token ids for another beginning"}}
+	return []wire.Toleration{{Names: "add_special_tokens", Values: "true", Client: "vLLM", Reason: "a text begins with the model's special tokens; give token ids for another beginning"}}
 }
 
 // Parse implements [driver.Body].
@@ -59,9 +59,6 @@ func (q *completionRequest) Parse(g *driver.Generation) (driver.Encoder, error) 
 	}
 	if g.Scores && q.PrefixLM {
 		return nil, wire.Refuse("prefix_lm", "prefix_lm: with max_tokens 0 the prompt is scored, whose tokens see what is before them")
-	}
-	if err := q.StreamOptions.Check(q.Stream); err != nil {
-		return nil, err
 	}
 	base, err := g.Base(wire.DefaultsOpenAI)
 	if err != nil {

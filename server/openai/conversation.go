@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 
@@ -17,6 +18,7 @@ type message struct {
 	Role       string           `json:"role" bytes:"256"`
 	Content    wire.ContentText `json:"content" most:"65536"`
 	Reasoning  string           `json:"reasoning_content,omitempty"`
+	Thoughts   string           `json:"reasoning,omitempty"` // the same, as vLLM and OpenRouter call it
 	Name       string           `json:"name,omitempty" bytes:"1024"`
 	ToolCalls  []toolCall       `json:"tool_calls,omitempty" most:"16384"`
 	ToolCallID string           `json:"tool_call_id,omitempty" bytes:"65536"`
@@ -42,7 +44,7 @@ type function struct {
 
 // Tolerated implements [wire.Tolerant].
 func (toolCall) Tolerated() []wire.Toleration {
-	return []wire.Toleration{{Names: "provider_specific_fields cache_control", Values: "*", Reason: "they describe the call"}}
+	return []wire.Toleration{{Names: "provider_specific_fields cache_control", Values: "*", Client: "litellm", Reason: "they describe the call"}}
 }
 
 // conversation are the fields of a request that its prompt is rendered from; the chat and template routes share them.
@@ -52,10 +54,9 @@ type conversation struct {
 	Choice   json.RawMessage            `json:"tool_choice"`
 	Parallel *bool                      `json:"parallel_tool_calls"`
 	Vars     map[string]json.RawMessage `json:"chat_template_kwargs" most:"256" bytes:"256"`
-	Effort   *string                    `json:"reasoning_effort" bytes:"256"`
-	Thoughts *string                    `json:"reasoning_format" bytes:"256"`
 	Answer   *bool                      `json:"add_generation_prompt"`
 	GoOn     bool                       `json:"continue_final_message"`
+	thoughts
 
 	origins []int // as [driver.Chat.Origins]
 }
@@ -68,15 +69,8 @@ func (q *conversation) chat() (c driver.Chat, err error) {
 	c.Origins = q.origins
 	c.Options.NoAnswer, c.Options.Continue = q.Answer != nil && !*q.Answer, q.GoOn
 	c.Options.Vars = q.Vars
-	if q.Effort != nil {
-		c.SetEffort(*q.Effort)
-	}
-	if q.Thoughts != nil {
-		switch c.Inline = *q.Thoughts == "none"; *q.Thoughts {
-		case "none", "auto", "deepseek":
-		default:
-			return c, wire.Refuse("reasoning_format", "reasoning_format is %q; it must be none, auto or deepseek", wire.Clip(*q.Thoughts))
-		}
+	if err := q.thoughts.apply(&c); err != nil {
+		return c, err
 	}
 	c.Options.OneCall = q.Parallel != nil && !*q.Parallel
 	choice, err := structured.ChoiceOf(q.Choice)
@@ -91,7 +85,7 @@ func (m *message) toTemplate() (t grove.Message, err error) {
 	if m.Refusal != nil && *m.Refusal != "" {
 		return t, errors.New("refusals are not supported")
 	}
-	t = grove.Message{Role: m.Role, Content: m.Content.Text(), Parts: m.Content, Reasoning: m.Reasoning, Name: m.Name, ToolCallID: m.ToolCallID}
+	t = grove.Message{Role: m.Role, Content: m.Content.Text(), Parts: m.Content, Reasoning: cmp.Or(m.Reasoning, m.Thoughts), Name: m.Name, ToolCallID: m.ToolCallID}
 	for _, c := range m.ToolCalls {
 		call := chat.ToolCall{ID: c.ID, Type: c.Type}
 		call.Function.Name = c.Function.Name

@@ -41,7 +41,7 @@ func embeddings(x *driver.Request) error {
 
 // Tolerated implements [wire.Tolerant].
 func (embeddingRequest) Tolerated() []wire.Toleration {
-	return []wire.Toleration{{Names: "add_special_tokens", Values: "true", Reason: "a text has the model's special tokens; give token ids for other ones"}}
+	return []wire.Toleration{{Names: "add_special_tokens", Values: "true", Client: "vLLM", Reason: "a text has the model's special tokens; give token ids for other ones"}}
 }
 
 // packed returns a vector as base64 of little-endian float32.

@@ -42,8 +42,8 @@ type request struct {
 // Tolerated implements [wire.Tolerant].
 func (request) Tolerated() []wire.Toleration {
 	return []wire.Toleration{
-		{Names: "raw_scores", Values: "true", Reason: "scores are those of the model"},
-		{Names: "truncate", Values: "false", Reason: "texts are never cut; one that is too long is refused"},
+		{Names: "raw_scores", Values: "true", Client: "text-embeddings-inference", Reason: "scores are those of the model"},
+		{Names: "truncate", Values: "false", Client: "text-embeddings-inference", Reason: "texts are never cut; one that is too long is refused"},
 	}
 }
 

@@ -188,7 +188,7 @@ func (q *responsesRequest) chat(earlier []message) (*chatRequest, error) {
 	case q.Reasoning != nil:
 		c.Effort = q.Reasoning.Effort
 	}
-	return c, q.Options.Check(q.Stream)
+	return c, nil
 }
 
 // responseFieldNames are the names that this route has for fields of the chat route.

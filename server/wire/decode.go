@@ -11,16 +11,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Mode says what becomes of fields that a route does not read.
-type Mode int
-
-// The modes. In all of them a field that would change the answer is refused, unless it asks for nothing.
-const (
-	Usual   Mode = iota // fields that cannot change an answer (see [Tolerated]) are taken; unknown ones are refused, unless they are null
-	Strict              // a body may only have fields that the route reads
-	Lenient             // unknown fields are taken too, and reported
-)
-
 // The bounds of all bodies, beside those of their fields (see [Bounds]).
 const (
 	MaxDepth   = 64      // objects and lists inside each other
@@ -29,19 +19,20 @@ const (
 	MaxDigits  = 1000    // characters of a number
 )
 
-// Decoder reads the bodies of requests. The zero value is the usual one.
+// Decoder reads the bodies of requests. Of the fields that a route does not read it leaves out those that cannot change an answer (see
+// [Tolerated]) and unknown ones, and refuses those that would change it, unless they ask for nothing, and those that look like another field, misspelt.
 type Decoder struct {
-	Mode    Mode
-	Skipped func(field string) // is called for each unknown field that a lenient decoder takes; nil: nobody is told
+	Strict  bool                           // refuse whatever the route does not read
+	Skipped func(field string, known bool) // is called for each field that is left out; known: it is one of a table; nil: nobody is told
 }
 
 // Decode reads a body with the usual [Decoder].
 func Decode(body []byte, into any) error { return Decoder{}.Decode(body, into) }
 
 // Decode reads the body of a request into a struct, or a list of structs, by the tags of its fields: json has the name, the others the bounds (see [Bounds]). A
-// field that is null counts as absent, and a whole number may be written as 16.0 or 1e2. Decoding ends at the first fault, so that a body
-// makes no more memory than its bounds allow. Fields of type [json.RawMessage] keep parts of the body, which must not change after. The
-// error is an [*Error] that names the field.
+// field that is null counts as absent, and a whole number may be written as 16.0 or 1e2. Decoding ends at the first value that is beyond a bound, so that a
+// body makes no more memory than its bounds allow. Fields of type [json.RawMessage] keep parts of the body, which must not change after. The
+// error is an [*Error] that names all fields that were refused until then.
 func (d Decoder) Decode(body []byte, into any) error {
 	r := &Reader{rules: d, body: body, tokens: jsontext.NewDecoder(bytes.NewBuffer(body)), counts: map[*field]int{}}
 	v, begin, form := reflect.ValueOf(into).Elem(), jsontext.KindBeginObject, "object"
@@ -52,12 +43,12 @@ func (d Decoder) Decode(body []byte, into any) error {
 		return Refuse("", "the body is not a JSON %s", form)
 	}
 	if err := r.value(v, new(field)); err != nil {
-		return err
+		return All(append(r.refused, err)...)
 	}
 	if _, err := r.tokens.ReadToken(); !errors.Is(err, io.EOF) {
 		return Refuse("", "the body goes on behind the JSON object")
 	}
-	return nil
+	return All(r.refused...)
 }
 
 // malformed returns the answer to a body that is not JSON, or has a field twice.

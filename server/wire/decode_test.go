@@ -68,7 +68,7 @@ func TestDecode(t *testing.T) {
 		{`{"own":[{"count":1e1,"note":""}]}`, body{Own: own{{Count: 10}}}},
 		{`{"part":{"count":3.0}}`, body{Part: &part{Count: 3}}},
 		{`{"any":{"count":3.0,"mood":1},"vars":{"x":"y"}}`, body{Any: json.RawMessage(`{"count":3.0,"mood":1}`), Vars: map[string]string{"x": "y"}}},
-		{`{"echo":false,"store":true,"metadata":{"a":1},"mood":null,"verbosity":"medium","modalities":[ "text" ],"tfs_z":1.0,"t_max_predict_ms":-1}`, body{}},
+		{`{"echo":false,"store":true,"metadata":{"a":1},"mood":null,"verbosity":"low","num_ctx":4096,"mode":1,"part":{"humour":[1]},"modalities":[ "text" ],"tfs_z":1.0,"t_max_predict_ms":-1}`, body{Part: &part{}}},
 	} {
 		var got body
 		err := wire.Decode([]byte(tt.text), &got)
@@ -85,17 +85,21 @@ func TestDecodeRefused(t *testing.T) {
 		{`{"number":1e99999999999999999999}`, "number", "number"}, {`{"number":true}`, "number", "bool"}, {`{"number":9223372036854775808}`, "number", "9223372036854775808"},
 		{`{"number":9.3e18}`, "number", "number"}, {`{"number":1e20}`, "number", "number"}, {`{"number":0.` + strings.Repeat("0", 1<<16) + `1}`, "number", "number"}, {`{"number":` + strings.Repeat("1", 1<<16) + `.0}`, "number", "number"},
 		{`{"ids":[1.5]}`, "ids[0]", "1.5"}, {`{"ids":["1"]}`, "ids[0]", "string"}, {`{"ids":[1,null]}`, "ids[1]", "element is null"}, {`{"ids":{}}`, "ids", "object"},
-		{`{"nummer":1}`, "nummer", `did you mean "number"?`}, {`{"Number":1}`, "Number", `"number"`}, {`{"temprature":1}`, "temprature", "not known"},
-		{`{"part":{"nam":1}}`, "part.nam", `did you mean "name"?`}, {`{"part":{"Name":"a"}}`, "part.Name", "not known"}, {`{"part":{"name":"a","name":"b"}}`, "part.name", "twice"},
+		{`{"nummer":1}`, "nummer", `did you mean "number"?`}, {`{"Number":1}`, "Number", `"number"`},
+		{`{"part":{"nmae":1}}`, "part.nmae", `did you mean "name" or`}, {`{"part":{"Name":"a"}}`, "part.Name", "not known"}, {`{"part":{"name":"a","name":"b"}}`, "part.name", "twice"},
 		{`{"part":{"note":"x"}}`, "part.note", "notes are not read"}, {`{"parts":[{"note":[]}]}`, "parts[0].note", "notes are not read"}, {`{"parts":[null]}`, "parts[0]", "element is null"},
-		{`{"own":[{"mood":1}]}`, "own[0].mood", "not known"}, {`{"own":[{"note":1}]}`, "own[0].note", "notes"},
-		{`{"part":{"user":"x"}}`, "part.user", "not known"}, {`{"x.metadata":1}`, "x.metadata", "not known"}, {`{"user":"me"}`, "user", "no echo"}, {`{"echo":true}`, "echo", "no echo"},
-		{`{"verbosity":"low"}`, "verbosity", "not supported"}, {`{"format":"json"}`, "format", "response_format"}, {`{"tfs_z":0.5}`, "tfs_z", "sample"}, {`{"tfs_z":"1"}`, "tfs_z", "sample"},
-		{`{"functions":[{}]}`, "functions", "use tools"}, {`{"num_ctx":4096}`, "num_ctx", "--context"}, {`{"options":{"a":1}}`, "options", "fields of the request"},
+		{`{"own":[{"nama":1}]}`, "own[0].nama", "not known"}, {`{"own":[{"note":1}]}`, "own[0].note", "notes"},
+		{`{"user":"me"}`, "user", "no echo"}, {`{"echo":true}`, "echo", "no echo"},
+		{`{"format":"json"}`, "format", "response_format"}, {`{"tfs_z":0.5}`, "tfs_z", "sample"}, {`{"tfs_z":"1"}`, "tfs_z", "sample"},
+		{`{"functions":[{}]}`, "functions", "use tools"}, {`{"options":{"a":1}}`, "options", "fields of the request"},
+
+		// All of a body at once, until its first value beyond a bound.
+		{`{"tfs_z":0.5,"number":"1","mood":1,"part":{"nmae":1,"count":1e99},"format":"json"}`, "tfs_z", "5 faults: tfs_z: this way to sample is not supported; number: a string is not a value of this field; part.nmae: the field is not known"},
+		{`{"format":"json","ids":[true],"tfs_z":0.5}`, "format", "2 faults: format: use response_format; ids[0]: a bool"},
 
 		// Twice, or in another case, at every level.
 		{`{"number":1,"number":1}`, "number", "twice"}, {`{"any":{"a":[{"b":1,"b":2}]}}`, "any.a[0].b", "twice"}, {`{"vars":{"a":"1","\u0061":"2"}}`, "vars.a", "twice"},
-		{`{"parts":[{"name":"a"},{"NAME":"a"}]}`, "parts[1].NAME", `did you mean "name"?`}, {`{"mood":null,"mood":null}`, "mood", "twice"},
+		{`{"parts":[{"name":"a"},{"NAME":"a"}]}`, "parts[1].NAME", `did you mean "name" or`}, {`{"mood":null,"mood":null}`, "mood", "twice"},
 
 		// What no body may have.
 		{`{"any":` + strings.Repeat("[", 63) + strings.Repeat("]", 63) + `,"number":""}`, "number", "string"},
@@ -124,21 +128,21 @@ func names(n int) string {
 	return b.String()[1:]
 }
 
-// TestModes: a strict decoder takes only fields that are read; a lenient one reports the unknown ones, and refuses what would change an answer.
-func TestModes(t *testing.T) {
+// TestSkipped: a strict decoder takes only fields that are read; another reports what it leaves out, and refuses what would change an answer.
+func TestSkipped(t *testing.T) {
 	for _, tt := range []struct {
-		text            string
-		strict, lenient string // the field to blame; "": none is
-		skipped         string
+		text          string
+		strict, usual string // the field to blame; "": none is
+		skipped       string // those of tables with a star
 	}{
 		{`{"number":1,"text":null}`, "", "", ""},
-		{`{"user":false}`, "user", "", ""},
-		{`{"store":true}`, "store", "", ""},
+		{`{"user":false}`, "user", "", "user*"},
+		{`{"store":true}`, "store", "", "store*"},
 		{`{"store":null}`, "store", "", ""},
 		{`{"mood":null}`, "mood", "", ""},
 		{`{"mood":1,"part":{"mood":{"a":[]},"name":"x"},"parts":[{"mood":2}]}`, "mood", "", "mood part.mood parts[0].mood"},
 		{`{"own":[{"mood":1}]}`, "own[0].mood", "", "own[0].mood"},
-		{`{"part":{"note":""}}`, "part.note", "", ""},
+		{`{"part":{"note":""}}`, "part.note", "", "part.note*"},
 		{`{"format":"x"}`, "format", "format", ""},
 		{`{"part":{"note":"x"}}`, "part.note", "part.note", ""},
 		{`{"number":"1"}`, "number", "number", ""},
@@ -150,16 +154,21 @@ func TestModes(t *testing.T) {
 			}
 			return fmt.Sprint(err)
 		}
-		if got := param(wire.Decoder{Mode: wire.Strict}.Decode([]byte(tt.text), new(body))); got != tt.strict && !(tt.strict == "" && got == "<nil>") {
+		if got := param(wire.Decoder{Strict: true}.Decode([]byte(tt.text), new(body))); got != tt.strict && !(tt.strict == "" && got == "<nil>") {
 			t.Errorf("%s: strict: %s, want %s", tt.text, got, tt.strict)
 		}
 		var skipped []string
-		d := wire.Decoder{Mode: wire.Lenient, Skipped: func(name string) { skipped = append(skipped, name) }}
+		d := wire.Decoder{Skipped: func(name string, known bool) {
+			if known {
+				name += "*"
+			}
+			skipped = append(skipped, name)
+		}}
 		got := param(d.Decode([]byte(tt.text), new(body)))
-		if got != tt.lenient && !(tt.lenient == "" && got == "<nil>") || strings.Join(skipped, " ") != tt.skipped {
-			t.Errorf("%s: lenient: %s, want %s; skipped %v, want %s", tt.text, got, tt.lenient, skipped, tt.skipped)
+		if got != tt.usual && !(tt.usual == "" && got == "<nil>") || strings.Join(skipped, " ") != tt.skipped {
+			t.Errorf("%s: %s, want %s; skipped %v, want %s", tt.text, got, tt.usual, skipped, tt.skipped)
 		}
-		if err := (wire.Decoder{Mode: wire.Lenient}).Decode([]byte(tt.text), new(body)); tt.lenient == "" && err != nil {
+		if err := (wire.Decoder{}).Decode([]byte(tt.text), new(body)); tt.usual == "" && err != nil {
 			t.Errorf("%s: %v", tt.text, err)
 		}
 	}
@@ -170,7 +179,7 @@ func TestTolerated(t *testing.T) {
 	for _, table := range [][]wire.Toleration{wire.Tolerated(), wire.MessageFields} {
 		seen := map[string]bool{}
 		for _, r := range table {
-			if r.Names == "" || r.Reason == "" {
+			if r.Names == "" || r.Reason == "" || r.Client == "" {
 				t.Errorf("%+v", r)
 			}
 			for name := range strings.FieldsSeq(r.Names) {
@@ -206,13 +215,13 @@ func TestToleratedDocs(t *testing.T) {
 			t.Fatalf("%s: no %s", path, table.mark)
 		}
 		var b strings.Builder
-		b.WriteString("\n| fields | values | why, or why others are refused |\n|---|---|---|\n")
+		b.WriteString("\n| fields | who sends them | values | why, or why others are refused |\n|---|---|---|---|\n")
 		for _, r := range table.rows {
 			values := "all"
 			if r.Values != "*" {
 				values = strings.Join(append(quoted(r.Values), "null"), ", ")
 			}
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", strings.Join(quoted(r.Names), ", "), values, r.Reason)
+			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", strings.Join(quoted(r.Names), ", "), r.Client, values, r.Reason)
 		}
 		doc = before + table.mark + b.String() + "\n<!-- end -->" + after
 	}
@@ -238,12 +247,12 @@ func FuzzDecode(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for mode := wire.Usual; mode <= wire.Lenient; mode++ {
+		for _, strict := range []bool{false, true} {
 			var a, b body
-			if (wire.Decoder{Mode: mode}).Decode([]byte(text), &a) != nil {
+			if (wire.Decoder{Strict: strict}).Decode([]byte(text), &a) != nil {
 				continue
 			}
-			if err := (wire.Decoder{Mode: mode}).Decode([]byte(text), &b); err != nil || !cmp.Equal(a, b, cmp.AllowUnexported(body{}, inner{})) {
+			if err := (wire.Decoder{Strict: strict}).Decode([]byte(text), &b); err != nil || !cmp.Equal(a, b, cmp.AllowUnexported(body{}, inner{})) {
 				t.Errorf("%q: %v", text, err)
 			}
 		}

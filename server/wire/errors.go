@@ -1,5 +1,5 @@
-// Package wire is the JSON of the server's APIs: the fields that routes share, how bodies are decoded, and errors. No field of a body
-// is ignored; an error names its field.
+// Package wire is the JSON of the server's APIs: the fields that routes share, how bodies are decoded, and errors. A field of a body that would change
+// the answer is read or refused; one that cannot is left out by name. An error names its fields.
 package wire
 
 import (
@@ -34,9 +34,12 @@ type Error struct {
 	Type    string
 	Param   string // the field to blame; "": none
 	Code    string
-	Prompt  int   // tokens of a prompt that is too long; 0: it is not
-	Context int   // tokens that it may have
-	Cause   error // for the log alone; nil: the message says all
+	Prompt  int    // tokens of a prompt that is too long; 0: it is not
+	Context int    // tokens that it may have
+	Request string // the request's name in the log, for APIs whose errors have a place for it; "": not said
+	Cause   error  // for the log alone; nil: the message says all
+
+	field bool // one field is refused, and the rest of the body can be read
 }
 
 // packages are the names of packages that errors of the library begin with, or have behind a colon.
@@ -60,7 +63,7 @@ func (e *Error) Label() string { return cmp.Or(e.Code, e.Type) }
 
 // Named returns the message, which begins with the field to blame: for APIs whose errors have no place for it.
 func (e *Error) Named() string {
-	if e.Param == "" || strings.HasPrefix(e.Message, e.Param+": ") {
+	if e.Param == "" || strings.Contains(e.Message, e.Param+": ") {
 		return e.Message
 	}
 	return e.Param + ": " + e.Message
@@ -95,6 +98,47 @@ func Unsupported(param, reason string) *Error {
 	e := Refuse(param, "%s: %s", param, reason)
 	e.Code = "unsupported_parameter"
 	return e
+}
+
+// All returns the answer to a request of which several parts are refused, by errors or nils: it names all of them, 16 at most, and has the
+// field and the code of the first. An error that is no [*Error] is returned as it is.
+func All(refused ...error) error {
+	const most = 16
+	var all []*Error
+	for _, err := range refused {
+		var e *Error
+		switch {
+		case err == nil:
+		case errors.As(err, &e):
+			all = append(all, e)
+		default:
+			return err
+		}
+	}
+	switch len(all) {
+	case 0:
+		return nil
+	case 1:
+		return all[0]
+	}
+	one := *all[0]
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d faults: ", len(all))
+	for i, e := range all[:min(len(all), most)] {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		if strings.HasPrefix(e.Message, e.Param) {
+			b.WriteString(e.Message)
+		} else {
+			b.WriteString(e.Param + ": " + e.Message)
+		}
+	}
+	if len(all) > most {
+		fmt.Fprintf(&b, "; and %d more", len(all)-most)
+	}
+	one.Message = b.String()
+	return &one
 }
 
 // statusLeft is the status of requests whose clients have left, as nginx has it.

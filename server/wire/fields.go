@@ -48,7 +48,7 @@ type textPart struct {
 
 // Tolerated implements [Tolerant].
 func (textPart) Tolerated() []Toleration {
-	return []Toleration{{"annotations cache_control logprobs id", "*", "they describe the part"}}
+	return []Toleration{{Names: "annotations cache_control logprobs id", Values: "*", Client: "OpenAI", Reason: "they describe the part"}}
 }
 
 // readTextPart reads a part, which must be a text.
@@ -93,7 +93,7 @@ func (r *Reader) typeOf(raw json.RawMessage) (kind string, err error) {
 		Type string `json:"type"`
 	}
 	other := *r
-	other.rules = Decoder{Mode: Lenient}
+	other.lax = true
 	err = other.Within(raw, &o)
 	return o.Type, err
 }
@@ -118,19 +118,13 @@ func (p *Prediction) Apply(r *grove.Request) error {
 
 // StreamOptions is stream_options.
 type StreamOptions struct {
-	IncludeUsage       bool  `json:"include_usage"`
-	IncludeObfuscation *bool `json:"include_obfuscation"`
+	IncludeUsage bool `json:"include_usage"`
 }
 
-// Check refuses options of a request that does not stream, and those that are not supported.
-func (o *StreamOptions) Check(stream bool) error {
-	switch {
-	case o == nil:
-		return nil
-	case !stream:
-		return Refuse("stream_options", "stream_options: there is no stream")
-	case o.IncludeObfuscation != nil && *o.IncludeObfuscation:
-		return Unsupported("stream_options.include_obfuscation", "it is not supported")
+// Tolerated implements [Tolerant].
+func (StreamOptions) Tolerated() []Toleration {
+	return []Toleration{
+		{Names: "include_obfuscation", Values: "*", Client: "OpenAI", Reason: "it pads events against those who count bytes on the way"},
+		{Names: "continuous_usage_stats", Values: "*", Client: "vLLM", Reason: "the usage comes at the end"},
 	}
-	return nil
 }

@@ -83,13 +83,21 @@ func (p *Prompts) ReadJSON(r *Reader) error {
 	return nil
 }
 
+// promptObject is a prompt in llama.cpp's form.
+type promptObject struct {
+	Text *string `json:"prompt_string"`
+}
+
+// Tolerated implements [Tolerant].
+func (promptObject) Tolerated() []Toleration {
+	return []Toleration{{Names: "multimodal_data", Values: "[]", Client: "llama.cpp", Reason: "images are not supported"}}
+}
+
 // read adds a text, in llama.cpp's form also an object with a prompt_string, or a token id, to a prompt. Of ids there are *ids so far.
 func (p *RawPrompt) read(r *Reader, ids *int) error {
 	switch r.Kind() {
 	case jsontext.KindBeginObject:
-		var o struct {
-			Text *string `json:"prompt_string"`
-		}
+		var o promptObject
 		if err := r.Into(&o); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"maps"
 	"reflect"
 	"slices"
@@ -41,6 +42,10 @@ type Reader struct {
 	bound  *field         // of that value
 	counts map[*field]int // elements of all lists of a field
 	values int            // those of fields that hold any JSON, and their names
+
+	refused []error          // fields that are refused; the others are read, so that a client learns of all
+	lax     bool             // unknown fields are of no interest
+	unknown map[unknown]bool // names that no table has, and whether they are probably another's
 }
 
 // Path returns the place of the value that is read, such as messages[3].content.
@@ -77,7 +82,9 @@ func (r *Reader) wrong() error {
 
 func (r *Reader) wrongValue(kind jsontext.Kind, raw []byte) error {
 	name := map[jsontext.Kind]string{'"': "string", '{': "object", '[': "array", 't': "bool", 'f': "bool", 'n': "null", '0': "number " + Clip(string(raw))}[kind]
-	return r.Refuse("a %s is not a value of this field", name)
+	e := r.Refuse("a %s is not a value of this field", name)
+	e.field = true
+	return e
 }
 
 // open reads the beginning of an object or a list.
@@ -346,7 +353,7 @@ func (r *Reader) number(v reflect.Value, f *field) error {
 		class += "_above_max_value"
 	}
 	e := Refuse(r.Path(), "%s is %s; it must be %s", r.Path(), Clip(string(raw)), f.span())
-	e.Code = class
+	e.Code, e.field = class, true
 	return e
 }
 
@@ -355,13 +362,25 @@ func (r *Reader) object(v reflect.Value) error {
 	s := shapeOf(v.Type())
 	top := len(r.at) == 0
 	return r.members(MaxMembers, func(name string) error {
+		depth, at := r.tokens.StackDepth(), len(r.at)
 		f, known := s.fields[name]
-		if !known {
-			return r.leaveOut(name, s, top)
+		var err error
+		if known {
+			err = r.value(v.FieldByIndex(f.index), f)
+		} else {
+			err = r.leaveOut(name, s, top)
 		}
-		return r.value(v.FieldByIndex(f.index), f)
+		var e *Error
+		if errors.As(err, &e) && e.field && r.tokens.StackDepth() == depth && len(r.refused) < maxRefused { // the value has been read
+			r.refused, r.at = append(r.refused, e), r.at[:at]
+			return nil
+		}
+		return err
 	})
 }
+
+// maxRefused is how many fields of a body may be refused before reading ends.
+const maxRefused = 64
 
 // slice reads a list. null is no element of a list of values that have no such thing.
 func (r *Reader) slice(v reflect.Value) error {
@@ -396,36 +415,68 @@ func (r *Reader) table(v reflect.Value) error {
 	})
 }
 
+// maxUnknown is how many names of unknown fields a body may have: each is compared with those of known ones.
+const maxUnknown = 1000
+
+// unknown is the name of a field that the objects of a type have not.
+type unknown struct {
+	name string
+	in   *shape
+}
+
+// misspelt says whether an unknown field is probably another, misspelt. Lists have the same field in each element.
+func (r *Reader) misspelt(name string, s *shape, top bool) bool {
+	key := unknown{name, s}
+	is, asked := r.unknown[key]
+	if !asked {
+		if r.unknown == nil {
+			r.unknown = map[unknown]bool{}
+		}
+		is = options.Misspelt(name, s.names(top))
+		r.unknown[key] = is
+	}
+	return is
+}
+
+// names returns the names of the fields that an object may have.
+func (s *shape) names(top bool) []string {
+	names := slices.Concat(slices.Sorted(maps.Keys(s.fields)), slices.Sorted(maps.Keys(s.tolerated)))
+	if top {
+		names = append(names, toleratedNames()...)
+	}
+	return names
+}
+
 // leaveOut skips a field that the object's type has not and that may be left out, and otherwise returns an error that says why not.
 func (r *Reader) leaveOut(name string, s *shape, top bool) error {
 	raw, err := r.Raw()
-	if err != nil {
+	if err != nil || r.lax {
 		return err
 	}
-	rule, isKnown := s.tolerated[name]
-	if !isKnown && top {
-		rule, isKnown = byName[name]
+	rule, known := s.tolerated[name]
+	if !known && top {
+		rule, known = byName[name]
 	}
+	null := string(raw) == "null"
+	var e *Error
 	switch {
-	case r.rules.Mode == Strict && isKnown:
-		return Unsupported(r.Path(), "the route does not read it, and the server takes no other fields (--strict)")
-	case r.rules.Mode != Strict && string(raw) == "null":
-		return nil
-	case isKnown && rule.takes(raw):
-		return nil
-	case isKnown:
-		return Unsupported(r.Path(), rule.Reason)
-	case r.rules.Mode == Lenient:
-		if r.rules.Skipped != nil {
-			r.rules.Skipped(r.Path())
-		}
-		return nil
+	case r.rules.Strict && known:
+		e = Unsupported(r.Path(), "the route does not read it, and the server takes no other fields (--strict)")
+	case known && !null && !rule.takes(raw):
+		e = Unsupported(r.Path(), rule.Reason)
+	case known, null && !r.rules.Strict:
+	case len(r.unknown) >= maxUnknown:
+		return r.beyond("object_above_max_properties", "the request has more than %d unknown fields", maxUnknown)
+	case r.misspelt(name, s, top) || r.rules.Strict:
+		e = r.Refuse("the field is not known%s", options.NearHint(name, s.names(top)))
+		e.Code = "unknown_parameter"
 	}
-	known := slices.Sorted(maps.Keys(s.fields))
-	if top {
-		known = append(known, toleratedNames()...)
+	if e != nil {
+		e.field = true
+		return e
 	}
-	e := r.Refuse("the field is not known%s", options.NearHint(name, known))
-	e.Code = "unknown_parameter"
-	return e
+	if r.rules.Skipped != nil && !null {
+		r.rules.Skipped(r.Path(), known)
+	}
+	return nil
 }
