@@ -47,13 +47,28 @@ const (
 	nFields
 )
 
-func want(text string) program          { return program{{do: doWant, text: text}} }
-func opt(text string) program           { return program{{do: doOpt, text: text}} }
-func when(text string) program          { return program{{do: doWhen, text: text}} }
-func peek(bytes string) program         { return program{{do: doPeek, text: bytes}} }
+// The functions that make programs are not inlined, as they are called once and the program of the machine is smaller so.
+//
+//go:noinline
+func want(text string) program { return program{{do: doWant, text: text}} }
+
+//go:noinline
+func opt(text string) program { return program{{do: doOpt, text: text}} }
+
+//go:noinline
+func when(text string) program { return program{{do: doWhen, text: text}} }
+
+//go:noinline
+func peek(bytes string) program { return program{{do: doPeek, text: bytes}} }
+
+//go:noinline
 func find(f field, text string) program { return program{{do: doFind, text: text, field: f}} }
-func word(f field) program              { return program{{do: doWord, field: f}} }
-func object(begin string) program       { return program{{do: doObject, text: begin, field: fieldObject}} }
+
+//go:noinline
+func word(f field) program { return program{{do: doWord, field: f}} }
+
+//go:noinline
+func object(begin string) program { return program{{do: doObject, text: begin, field: fieldObject}} }
 
 var (
 	begins     = program{{do: doBegins}}
@@ -61,10 +76,12 @@ var (
 	coderValue = program{{do: doCoder, field: fieldValue}}
 )
 
+//go:noinline
 func call(build func(*functions, *machine) ([]Call, bool)) program {
 	return program{{do: doCall, build: build}}
 }
 
+//go:noinline
 func seq(all ...program) program { return slices.Concat(all...) }
 
 // either executes yes where the condition holds, no where it does not.
@@ -82,6 +99,8 @@ func repeat(cond program, body ...program) program {
 }
 
 // loop executes the body behind each of the texts that follow.
+//
+//go:noinline
 func loop(text string, body ...program) program { return repeat(when(text), body...) }
 
 // argument is an argument of a call whose value is a text.

@@ -49,27 +49,43 @@ func Text(text string) Grammar { return Grammar{Kind: Literal, Text: text} }
 // Mark returns the grammar of a text that may be written with special tokens.
 func Mark(text string) Grammar { return Grammar{Kind: Marker, Text: text} }
 
+// The functions below are not inlined: copies of a Grammar in each place that calls them would make the program 80 KB larger.
+
 // Value returns the grammar of the JSON values that keep to a schema.
+//
+//go:noinline
 func Value(schema json.RawMessage) Grammar { return Grammar{Kind: JSON, Schema: schema} }
 
 // Any returns the grammar of all texts that have none of the given texts in them.
+//
+//go:noinline
 func Any(without ...string) Grammar { return Grammar{Kind: Free, Without: without} }
 
 // All returns the grammar of its parts, one after the other.
+//
+//go:noinline
 func All(of ...Grammar) Grammar { return Grammar{Kind: Seq, Of: of} }
 
 // One returns the grammar of one of its parts.
+//
+//go:noinline
 func One(of ...Grammar) Grammar { return Grammar{Kind: Alt, Of: of} }
 
 // Maybe returns the grammar of a part that may be left out.
+//
+//go:noinline
 func Maybe(g Grammar) Grammar { return Times(g, 0, 1) }
 
 // Times returns the grammar of a part from least to most times; most < 0: as often as the model likes.
+//
+//go:noinline
 func Times(g Grammar, least, most int) Grammar {
 	return Grammar{Kind: Repeat, Of: []Grammar{g}, Min: least, Max: most}
 }
 
 // blanks returns the grammar of a little white space.
+//
+//go:noinline
 func blanks() Grammar { return Grammar{Kind: Space, Max: 4} }
 
 // Function is a tool that may be called.

@@ -119,16 +119,22 @@ func (s *state) test(name string, v Value, a args) bool {
 }
 
 // ofText makes a filter of an operation on strings. The filter takes any value as its text.
+//
+//go:noinline
 func ofText(do operation) operation {
 	return func(s *state, v Value, a args) Value { return do(s, s.str(v), a) }
 }
 
 // is makes a test without arguments.
+//
+//go:noinline
 func is(holds func(Value) bool) operation {
 	return op(func(_ *state, v Value, _ []Value) Value { return holds(v) })
 }
 
 // comparison makes a test that compares with its argument.
+//
+//go:noinline
 func comparison(operator string) operation {
 	return op(func(s *state, v Value, a []Value) Value { return s.holds(operator, v, a[0]) }, "other", needed{})
 }
@@ -205,6 +211,8 @@ func filterFormat(s *state, v Value, a args) Value {
 }
 
 // whole makes a test of an int.
+//
+//go:noinline
 func whole(holds func(i int64) bool) operation {
 	return op(func(s *state, v Value, _ []Value) Value {
 		i, ok := integer(v)
