@@ -159,6 +159,8 @@ func goodValue(f *kong.Flag) string {
 		return "sam"
 	case "GROVE_METRICS":
 		return "vllm"
+	case "GROVE_PATH_PREFIX":
+		return "/llm"
 	case "GROVE_POLICY":
 		return "factor"
 	case "GROVE_POOLING":

@@ -15,7 +15,7 @@ var rooms = []string{
 	"server/anthropic",
 	"internal/command/benchmarks server/driver",
 	"internal/command/conversation internal/command/flags server/serving",
-	"internal/command/terminal server/access server/structured",
+	"internal/command/reach internal/command/terminal server/access server/structured",
 	"bench internal/command/exit server/traces server/wire",
 	"internal/suite/front",
 	".",

@@ -1,9 +1,9 @@
 // Command agents runs the coding agents that people use against grove serve, each in a small repository with a failing test, and prints a
 // table: client, version, requests, what was refused, and whether the test passes at the end.
 //
-//	go -C lab run ./agents -bin DIR [-record DIR] [claude codex qwen opencode]
+//	go -C lab run ./agents -bin DIR [-record DIR] [claude codex qwen opencode aider]
 //
-// DIR has the programs of the agents, as npm install makes node_modules/.bin. The model is gopher-target with a context of 131,072 tokens, which writes
+// DIR has the programs of the agents, as npm install makes node_modules/.bin and pip a bin; several directories are set apart by colons. The model is gopher-target with a context of 131,072 tokens, which writes
 // no sense: a proxy between agent and server holds the answers of the main loop to a script, by forced calls and structured_outputs.choice, so that
 // what a good model would write goes through the whole server: template, tokens, calls, streams. -record writes the bodies of the agents' requests, which are
 // replayed by the server's tests.
@@ -57,11 +57,8 @@ func run(bin, record string, limit time.Duration, verbose bool, names []string) 
 		if len(names) > 0 && !slices.Contains(names, a.name) {
 			continue
 		}
-		path := a.name
-		if bin != "" {
-			path = filepath.Join(bin, a.name)
-		}
-		if _, err := exec.LookPath(path); err != nil {
+		path, err := find(bin, a.name)
+		if err != nil {
 			fmt.Printf("| %s | | | | not there: skipped |\n", a.name)
 			continue
 		}
@@ -81,6 +78,19 @@ func run(bin, record string, limit time.Duration, verbose bool, names []string) 
 		return fmt.Errorf("%d agents did not get through", failed)
 	}
 	return nil
+}
+
+// find returns the place of a program in one of some directories, or on the PATH where none is given.
+func find(dirs, name string) (string, error) {
+	for _, dir := range filepath.SplitList(dirs) {
+		if path := filepath.Join(dir, name); exec.Command(path, "--version").Run() == nil {
+			return path, nil
+		}
+	}
+	if dirs != "" {
+		return "", exec.ErrNotFound
+	}
+	return exec.LookPath(name)
 }
 
 // served is the model's name.

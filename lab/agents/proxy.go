@@ -110,7 +110,7 @@ func (p *proxy) scripted(route string, body []byte) ([]byte, error) {
 			fields["tool_choice"] = map[string]string{"type": "none"}
 		}
 	}
-	fields["structured_outputs"] = map[string][]string{"choice": {"Done: the sum was a difference."}}
+	fields["structured_outputs"] = map[string][]string{"choice": {p.agent.text}}
 	delete(fields, "response_format")
 	delete(fields, "output_config")
 	return json.Marshal(fields)

@@ -15,7 +15,11 @@ type agent struct {
 	set func(url, home string) (args, env []string, err error)
 	// steps are the calls of the main loop, one after the other, in the words of the tools that the request offers; behind them comes a closing sentence.
 	steps func(dir string) []call
+	// text is the answer to requests without tools, and the closing sentence.
+	text string
 }
+
+const done = "Done: the sum was a difference."
 
 // call is a call of the first of some tools that a request offers.
 type call map[string]map[string]any // the arguments by the name of a tool
@@ -45,7 +49,7 @@ const mend = `sed -i 's/a - b/a + b/' add.go && go test .`
 
 var agents = []agent{
 	{
-		name: "claude", title: "Claude Code",
+		name: "claude", title: "Claude Code", text: done,
 		set: func(url, _ string) ([]string, []string, error) {
 			return []string{"-p", task, "--model", served, "--permission-mode", "acceptEdits", "--allowedTools", "Read,Edit,Write,Bash"}, []string{
 				"ANTHROPIC_BASE_URL=" + url, "ANTHROPIC_AUTH_TOKEN=none", "ANTHROPIC_SMALL_FAST_MODEL=" + served, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "IS_SANDBOX=1",
@@ -61,7 +65,7 @@ var agents = []agent{
 		},
 	},
 	{
-		name: "codex", title: "Codex",
+		name: "codex", title: "Codex", text: done,
 		set: func(url, home string) ([]string, []string, error) {
 			settings := fmt.Sprintf("model = %q\nmodel_provider = \"grove\"\n[model_providers.grove]\nname = \"grove\"\nbase_url = %q\nwire_api = \"responses\"\n", served, url+"/v1")
 			dir := filepath.Join(home, ".codex")
@@ -78,7 +82,7 @@ var agents = []agent{
 		},
 	},
 	{
-		name: "qwen", title: "Qwen Code",
+		name: "qwen", title: "Qwen Code", text: done,
 		set: func(url, _ string) ([]string, []string, error) {
 			return []string{"-p", task, "--yolo", "--auth-type", "openai"}, []string{"OPENAI_BASE_URL=" + url + "/v1", "OPENAI_API_KEY=none", "OPENAI_MODEL=" + served, "QWEN_SANDBOX=false"}, nil
 		},
@@ -92,7 +96,7 @@ var agents = []agent{
 		},
 	},
 	{
-		name: "opencode", title: "opencode",
+		name: "opencode", title: "opencode", text: done,
 		set: func(url, home string) ([]string, []string, error) {
 			settings, err := json.Marshal(map[string]any{
 				"model": "grove/" + served, "autoupdate": false, "permission": map[string]string{"edit": "allow", "bash": "allow"},
@@ -114,5 +118,16 @@ var agents = []agent{
 				{"bash": {"command": "go test .", "description": "Run the test"}},
 			}
 		},
+	},
+	{
+		name: "aider", title: "aider",
+		set: func(url, _ string) ([]string, []string, error) {
+			return []string{
+				"--model", "openai/" + served, "--openai-api-base", url + "/v1", "--openai-api-key", "none", "--edit-format", "diff", "--yes-always", "--no-show-model-warnings", "--no-check-update",
+				"--analytics-disable", "--no-gitignore", "--no-auto-commits", "--message", task, "add.go",
+			}, nil, nil
+		},
+		steps: func(string) []call { return nil },
+		text:  "The sum is a difference.\n\nadd.go\n```go\n<<<<<<< SEARCH\n\treturn a - b\n=======\n\treturn a + b\n>>>>>>> REPLACE\n```\n",
 	},
 }

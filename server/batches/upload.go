@@ -242,8 +242,10 @@ func tooLarge(most int64) error {
 
 // formError is the answer to a form that cannot be read.
 func formError(err error) error {
-	large := new(http.MaxBytesError)
+	large, api := new(http.MaxBytesError), new(wire.Error)
 	switch {
+	case errors.As(err, &api):
+		return api
 	case errors.As(err, &large):
 		return tooLarge(large.Limit - formBytes)
 	case errors.Is(err, os.ErrDeadlineExceeded):

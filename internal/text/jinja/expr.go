@@ -164,14 +164,20 @@ func (p *parser) binary(level int) expr {
 	if level == len(levels) {
 		return p.unary(true)
 	}
+	from := p.pos
 	e := p.binary(level + 1)
+	of := sum{from: from, terms: []expr{e}, plain: level == 0}
 	for p.at(tokOp) && slices.Contains(levels[level], p.cur().text) {
 		t := p.next()
 		a, b := e, p.binary(level+1)
+		of.add(t.text, b)
 		e = node(t.line, func(s *state) Value {
 			x := a(s)
 			return s.binary(t.text, x, b(s))
 		})
+	}
+	if of.to = p.pos; of.plain {
+		p.last = of
 	}
 	return e
 }

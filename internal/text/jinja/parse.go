@@ -34,6 +34,7 @@ type parser struct {
 	depth  int
 	marks  bool // the operand of a comparison that is read has the filter safe
 	loops  int  // loops around the statement that break and continue may leave
+	last   sum  // the one whose end was read last
 }
 
 func (p *parser) cur() tok             { return p.tokens[p.pos] }
@@ -99,7 +100,7 @@ func (p *parser) body(ends ...string) block {
 			})
 		case tokPrintBegin:
 			p.next()
-			out = append(out, output(t.line, p.tuple(p.expression)))
+			out = append(out, p.printed(t.line))
 			p.expect(tokPrintEnd, "'}}'")
 		case tokBlockBegin:
 			p.next()
