@@ -96,6 +96,7 @@ func (spec *Spec) tree(v *Vocabulary) (grammar.Source, error) {
 	return CompileNest(*spec.Tree, NestOptions{
 		Store: store, Spell: v.Spell, Ends: func(id token.ID) bool { return v.trie.Kind(id) == vocab.End },
 		Value: func(text json.RawMessage) (grammar.Source, error) { return spec.schema(text, store) },
+		Texts: func(text json.RawMessage) (regex.ID, error) { return schema.Texts(text, schema.Options{Store: store}) },
 	})
 }
 

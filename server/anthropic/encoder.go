@@ -109,7 +109,8 @@ func (e *encoder) Token(_ int, t grove.Token, _ *serving.Timings) error {
 
 // End implements [driver.Encoder].
 func (e *encoder) End(int) error {
-	if err := e.add(e.answer.Close()); err != nil {
+	why, _ := e.Ended(0)
+	if err := e.add(e.answer.Close(why)); err != nil {
 		return err
 	}
 	return e.endBlock()

@@ -29,16 +29,16 @@ type message struct {
 	Images     []json.RawMessage `json:"images,omitempty" most:"1024"`
 	ToolCalls  []toolCall        `json:"tool_calls,omitempty" most:"16384"`
 	ToolName   string            `json:"tool_name,omitempty" bytes:"1024"`
-	ToolCallID string            `json:"tool_call_id,omitempty" bytes:"1024"`
+	ToolCallID string            `json:"tool_call_id,omitempty" bytes:"65536"`
 }
 
 // toolCall is a call in a message; its arguments are an object.
 type toolCall struct {
-	ID       string `json:"id,omitempty" bytes:"1024"`
+	ID       string `json:"id,omitempty" bytes:"65536"`
 	Function struct {
 		Index     int             `json:"index"`
 		Name      string          `json:"name" bytes:"1024"`
-		Arguments json.RawMessage `json:"arguments"`
+		Arguments json.RawMessage `json:"arguments" holds:"json"`
 	} `json:"function"`
 }
 
