@@ -26,6 +26,10 @@ func (m *Model) start(o Options) (err error) {
 	if err != nil {
 		return err
 	}
+	if o.Context == 0 {
+		o.Context = m.context(o)
+		m.options.Context = o.Context
+	}
 	if err := m.run(o, m.drafting, draftRoom); err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ type Parallel struct {
 
 // Context is -c. The variable context is the meaning of 0.
 type Context struct {
-	N Count `name:"context" short:"c" placeholder:"N" var:"GROVE_CONTEXT" help:"Tokens of a text, prompt included; 0: ${context=the model's own, 4096 at most}."`
+	N Count `name:"context" short:"c" placeholder:"N" var:"GROVE_CONTEXT" help:"Tokens of a text, prompt included; 0: ${context=the model's own, or as many as half of the free memory holds}."`
 }
 
 // Cache is --cache-type. The variable cache is its default.
