@@ -7,6 +7,8 @@ import (
 	"grove/internal/engine"
 	"grove/internal/machine"
 	"grove/internal/model"
+	"grove/internal/weights/gguf"
+	"grove/internal/weights/ollama"
 )
 
 // contextStep is what the context of a model that nobody chose is a multiple of, where it is less than the model's own.
@@ -17,7 +19,11 @@ const contextStep = 256
 // may take all of it. A text that is one step has no more than those, as the step has a row for each of its tokens.
 func (m *Model) context(o Options) int {
 	info := m.Model.Info()
-	most := min(info.Context, engine.DefaultContext)
+	own := info.Context
+	if n := advised(m.File); n > 0 {
+		own = min(own, n)
+	}
+	most := min(own, engine.DefaultContext)
 	if oneStep(info) {
 		return most
 	}
@@ -39,10 +45,10 @@ func (m *Model) context(o Options) int {
 		return err == nil && uint64(all.Total()) <= bound
 	}
 	switch {
-	case fits(info.Context, half):
-		return info.Context
+	case fits(own, half):
+		return own
 	case fits(most, half):
-		return largest(most, info.Context, func(n int) bool { return fits(n, half) })
+		return largest(most, own, func(n int) bool { return fits(n, half) })
 	case fits(most, all):
 		return most
 	}
@@ -62,13 +68,22 @@ func largest(low, high int, fits func(int) bool) int {
 	return max(low, a*contextStep)
 }
 
+// advised returns the context that a file's maker chose for it (num_ctx of a Modelfile); 0: none.
+func advised(f *gguf.File) int {
+	n, ok, err := f.Uint(ollama.KeyContext)
+	if err != nil || !ok {
+		return 0
+	}
+	return n
+}
+
 // oneStep reports that all tokens of a text are computed in one step.
 func oneStep(info *model.Info) bool { return info.Whole() || info.Full || info.Source != nil }
 
 // LogContext logs the tokens of a text, and why they are less than the model's own where nobody chose them.
 func (m *Model) LogContext(log *slog.Logger) {
 	tokens, own := m.Engine.Context(), m.Model.Info().Context
-	if m.life.asked != 0 || tokens >= own {
+	if n := advised(m.File); m.life.asked != 0 || tokens >= own || tokens == n {
 		log.Info("context", "tokens", tokens, "trained", own)
 		return
 	}

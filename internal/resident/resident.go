@@ -3,6 +3,7 @@
 package resident
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -140,7 +141,7 @@ func (m *Model) read(o Options) (err error) {
 	if _, err = room(o.Memory, m.File.LayerBytes()); err != nil { // before any of it is read
 		return &OptionError{Err: err}
 	}
-	m.Model, err = model.Open(m.File, m.Pool, model.Options{NoRepack: o.NoRepack || crowds(m.File), Context: o.Context, Progress: o.Progress})
+	m.Model, err = model.Open(m.File, m.Pool, model.Options{NoRepack: o.NoRepack || crowds(m.File), Context: cmp.Or(o.Context, advised(m.File)), Progress: o.Progress})
 	if err == nil {
 		m.Tokenizer, err = tokenizer.FromGGUF(m.File)
 	}

@@ -202,6 +202,12 @@ func (f *Request) request(a grove.Advice) grove.Request {
 	set(&s.TopK, f.TopK)
 	set(&s.TopP, f.TopP)
 	set(&s.MinP, f.MinP)
+	if r.Stop == nil {
+		r.Stop = a.Stop
+	}
+	if r.Seed == nil {
+		r.Seed = a.Seed
+	}
 	f.Stages.apply(&r)
 	return r
 }
@@ -225,6 +231,11 @@ func (f *Request) AdviceOf(m *grove.Model) grove.Advice {
 	drop(&a.Order, f.Order != nil)
 	drop(&a.Repeat, f.Repeat != nil)
 	drop(&a.RepeatWindow, f.RepeatLast != nil || a.Repeat == nil)
+	drop(&a.Seed, f.Seed.Value != nil)
+	a.MaxTokens = nil // -n decides
+	if f.Stop != nil {
+		a.Stop = nil
+	}
 	return a
 }
 

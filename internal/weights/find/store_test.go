@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove/internal/weights/gguf"
+	"grove/internal/weights/ollama"
 	"grove/internal/weights/tensor"
 )
 
@@ -377,13 +378,22 @@ func FuzzManifest(f *testing.F) {
 	if err := os.WriteFile(blob, nil, 0o644); err != nil {
 		f.Fatal(err)
 	}
-	path := filepath.Join(dir, "manifest")
+	path := filepath.Join(dir, "manifests", "host", "library", "name", "tag")
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		f.Fatal(err)
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if err := os.WriteFile(path, b, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := modelBlob(dir, path); err == nil && got != blob {
-			t.Errorf("a manifest leads to %q", got)
+		m, err := ollama.Read(path)
+		if err != nil {
+			return
+		}
+		for _, got := range append(m.Adapters, m.Model) {
+			if got != blob {
+				t.Errorf("a manifest leads to %q", got)
+			}
 		}
 	})
 }
