@@ -160,6 +160,18 @@ func (p *pool) seal(id int32, h digest) int32 {
 	return id
 }
 
+// forget frees the page of a hash that has no references, if there is one.
+func (p *pool) forget(h digest) {
+	id, ok := p.byHash[h]
+	if !ok || p.pages[id].refs > 0 {
+		return
+	}
+	p.unlink(id)
+	delete(p.byHash, h)
+	p.pages[id] = page{}
+	p.free = append(p.free, id)
+}
+
 // own returns a page of the same bytes that has one reference and no hash, in exchange for the caller's reference.
 // It returns false, and changes nothing, where that needs a page and none is free.
 func (p *pool) own(id int32) (int32, bool) {
