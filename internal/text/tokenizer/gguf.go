@@ -36,8 +36,12 @@ func FromGGUF(f *gguf.File) (*Tokenizer, error) {
 	}
 	r.ids(&v)
 	r.flags(&v)
+	parts := read(&r, f.String, keyParts, "")
 	if r.err != nil {
 		return nil, r.err
+	}
+	if v.Model == "gpt2" && v.Pre == "" && parts != "" {
+		return withParts(v, parts)
 	}
 	return New(v)
 }

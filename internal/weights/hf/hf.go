@@ -48,6 +48,9 @@ func OpenModel(path string) (*gguf.File, error) {
 	case err != nil || !info.IsDir():
 		return gguf.Open(path)
 	case !Is(path):
+		if err := originalForm(path); err != nil {
+			return nil, err
+		}
 		return nil, fmt.Errorf("hf: %s is a folder without %s", path, ConfigName)
 	}
 	return Open(path)
