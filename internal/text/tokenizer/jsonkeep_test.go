@@ -65,3 +65,24 @@ func TestKeptPartsRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestUnused: rows of the embedding without a token print nothing.
+func TestUnused(t *testing.T) {
+	metadata, err := MetadataFromJSON([]byte(`{"model":{"type":"BPE","vocab":{"a":0,"b":1},"merges":[]},"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false}}`), nil, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := gguf.New("", metadata, nil, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := FromGGUF(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, special := range []bool{false, true} {
+		if text, err := k.Decode([]token.ID{0, 3, 2, 1}, special); text != "ab" || err != nil {
+			t.Errorf("%q, %v", text, err)
+		}
+	}
+}
