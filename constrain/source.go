@@ -76,7 +76,7 @@ func newStore() *regex.Store { return regex.New(regex.Limits{Nodes: storeNodes})
 
 // schema returns the grammar of a JSON Schema, with its lexemes in a store.
 func (spec *Spec) schema(text []byte, store *regex.Store) (grammar.Source, error) {
-	o := schema.Options{Store: store, PlainIntegers: !spec.FreeOrder}
+	o := schema.Options{Store: store, PlainIntegers: !spec.FreeOrder && !spec.AnyNumbers}
 	if spec.FreeOrder {
 		o.Order = schema.Free
 	}

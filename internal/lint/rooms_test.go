@@ -30,6 +30,7 @@ var rooms = []string{
 	"constrain/earley constrain/hmm internal/text/prompt internal/weights/heads internal/weights/lora method method/vocabulary",
 	"constrain/vocab internal/compute internal/text/chat internal/verify internal/weights/hf internal/weights/pull method/datastore",
 	"internal/compute/weight internal/hftest internal/kernel/measure internal/kernel/selfcheck internal/model/synthetic internal/oracle internal/sample internal/text/tokenizer internal/weights/find internal/weights/quantize",
+	"internal/weights/ollama",
 	"constrain/lark constrain/schema internal/compute/rotary internal/kernel/matmul internal/kernel/scan internal/kv internal/suite/schematest internal/weights/gguf internal/weights/safetensors",
 	"bench/serving constrain/grammar internal/forest internal/kernel internal/mmap internal/par/schedule internal/text/calls server/batch server/far/remote",
 	"constrain/regex constrain/schema/document internal/command/completion internal/command/harmless internal/suite/methodtest internal/suite/scripts internal/text/answer internal/text/jinja internal/text/token internal/text/tokenizer/pretoken internal/verify/reference internal/weights/tensor",

@@ -66,7 +66,7 @@ func (q *chatRequest) prompt(g *driver.Generation) (c driver.Chat, err error) {
 	if err != nil {
 		return c, err
 	}
-	if r.MaxTokens, err = q.Max(1, 0, 0); err != nil {
+	if r.MaxTokens, err = q.Max(1, 0, r.MaxTokens); err != nil {
 		return c, err
 	}
 	if r.Top = top; q.Logprobs {

@@ -49,7 +49,7 @@ type Parallel struct {
 
 // Context is -c. The variable context is the meaning of 0.
 type Context struct {
-	N Count `name:"context" short:"c" placeholder:"N" var:"GROVE_CONTEXT" help:"Tokens of a text, prompt included; 0: ${context=the model's own, 4096 at most}."`
+	N Count `name:"context" short:"c" placeholder:"N" var:"GROVE_CONTEXT" help:"Tokens of a text, prompt included; 0: ${context=the model's own, or as many as half of the free memory holds}."`
 }
 
 // Cache is --cache-type. The variable cache is its default.
@@ -202,6 +202,12 @@ func (f *Request) request(a grove.Advice) grove.Request {
 	set(&s.TopK, f.TopK)
 	set(&s.TopP, f.TopP)
 	set(&s.MinP, f.MinP)
+	if r.Stop == nil {
+		r.Stop = a.Stop
+	}
+	if r.Seed == nil {
+		r.Seed = a.Seed
+	}
 	f.Stages.apply(&r)
 	return r
 }
@@ -225,6 +231,11 @@ func (f *Request) AdviceOf(m *grove.Model) grove.Advice {
 	drop(&a.Order, f.Order != nil)
 	drop(&a.Repeat, f.Repeat != nil)
 	drop(&a.RepeatWindow, f.RepeatLast != nil || a.Repeat == nil)
+	drop(&a.Seed, f.Seed.Value != nil)
+	a.MaxTokens = nil // -n decides
+	if f.Stop != nil {
+		a.Stop = nil
+	}
 	return a
 }
 

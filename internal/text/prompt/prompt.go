@@ -86,7 +86,14 @@ func (m *Maker) Render(messages []chat.Message, o Options) (Prompt, error) {
 	}
 	o.setVariables(t)
 	style := calls.StyleOf(t.Source(), m.IsSpecial)
+	at, added := 0, 0
+	if len(messages) > 0 { // an empty conversation is refused
+		messages, at, added = m.Templates.WithDefaults(messages)
+	}
 	p, err := t.RenderTools(chat.Forget(messages, o.Vars), o.Options, style)
+	if fault := new(chat.Error); errors.As(err, &fault) && fault.Message >= at+added {
+		fault.Message -= added // the caller's
+	}
 	if err != nil {
 		return Prompt{}, err
 	}
