@@ -77,7 +77,11 @@ func (g *Generation) Parts() iter.Seq2[TokenParts, error] {
 				g.Stop()
 			}
 		}
-		if rest := r.End(); len(rest) > 0 {
+		end := r.End
+		if g.stats.Finish == FinishLength || g.stats.Finish == FinishContext {
+			end = r.Cut
+		}
+		if rest := end(); len(rest) > 0 {
 			yield(TokenParts{Token{ID: token.None}, rest}, nil)
 		}
 	}

@@ -72,6 +72,7 @@ func CheckText(t *tokenizer.Tokenizer, c Constraint, text string) error {
 	if err != nil {
 		return err
 	}
+	c.AnyNumbers = c.Schema != nil // texts of others are equal by value
 	made, err := constrain.Compile(c, v, constrain.Limits{})
 	if err != nil {
 		return err

@@ -28,7 +28,7 @@ import (
 
 // Options says how a model is opened. The zero value is the usual case.
 type Options struct {
-	Context   int           // tokens of a text, prompt included; 0: the model's own, 4096 at most
+	Context   int           // tokens of a text, prompt included; 0: the model's own, or what half of the memory that is left holds for Parallel texts
 	CacheType string        // f32, f16 or q8_0; "": f16, of an encoder f32
 	Threads   int           // threads; 0: one for each core that the process may use
 	Parallel  int           // texts that are computed at a time; 0: 4
@@ -67,7 +67,7 @@ type Options struct {
 	DraftMemory uint64
 
 	Judge string       // a safetensors file with a head for the rule judge; see [verify.ReadHead]; "": none
-	Log   *slog.Logger // is told of kernels that this machine does not run correctly, which are then not used; nil: the default logger
+	Log   *slog.Logger // is told of the context, and of kernels that this machine does not run correctly, which are then not used; nil: the default logger, of kernels alone
 
 	Prefixes engine.Prefixes // a folder of computed pages that servers share, so that each computes of a prompt what none has; the answers are the same
 
@@ -163,6 +163,9 @@ func open(f *gguf.File, o Options) (*Model, error) {
 	if err := mmap.Catch(func() error { return m.read(o) }); err != nil {
 		m.Close()
 		return nil, err
+	}
+	if o.Log != nil {
+		r.LogContext(o.Log)
 	}
 	return m, nil
 }

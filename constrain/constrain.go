@@ -23,6 +23,10 @@ type Spec struct {
 	// FreeOrder lets the members of objects come in any order, not in that of the schema's properties, and lets integers be written as
 	// any number that is one: 2.0.
 	FreeOrder bool `json:",omitempty"`
+
+	// AnyNumbers lets integers be written as JSON Schema takes them, 1.0 and 1e0 among them, and members keep their order: a text is checked, and
+	// not made. Only Schema.
+	AnyNumbers bool `json:",omitempty"`
 	// Whitespace is what may stand between the parts of JSON: "": what encoders write, on one line or indented by up to 20 blanks; "compact": nothing;
 	// "spaced": a blank behind each comma and colon; "any": all that JSON allows, and any character may be escaped then.
 	Whitespace string `json:",omitempty"`

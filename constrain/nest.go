@@ -34,6 +34,8 @@ type NestOptions struct {
 	Store *regex.Store
 	// Value returns the grammar of the JSON values of a schema, whose lexemes are in the store.
 	Value func(schema json.RawMessage) (grammar.Source, error)
+	// Texts returns the strings of a schema, as they are without quotes and escapes.
+	Texts func(schema json.RawMessage) (regex.ID, error)
 	// Spell returns the bytes of a mark, in which special tokens are "\xff[ID]". Nil: marks are texts.
 	Spell func(mark string) (string, error)
 	// Ends reports whether a special token ends texts: behind it nothing follows. Nil: none does.
@@ -376,6 +378,8 @@ func (s *nestSource) lexeme(g *calls.Grammar) (regex.ID, error) {
 		return r.Repeat(chars(r, g.Text, false), g.Min, g.Max), nil
 	case calls.Free:
 		return s.free(g), nil
+	case calls.Raw:
+		return s.raw(g)
 	case calls.Repeat:
 		one, err := s.lexeme(&g.Of[0])
 		return r.Repeat(one, g.Min, g.Max), err
@@ -443,6 +447,21 @@ func (s *nestSource) free(g *calls.Grammar) regex.ID {
 		all = append(all, r.Or(regex.Epsilon, r.Concat(any, chars(r, g.NotLast, true))))
 	}
 	return r.And(all...)
+}
+
+// raw returns the regular expression of the strings of a schema, as they are.
+func (s *nestSource) raw(g *calls.Grammar) (regex.ID, error) {
+	r := s.o.Store
+	texts, err := s.o.Texts(g.Schema)
+	if err != nil {
+		return regex.Nothing, named(g.Name, err)
+	}
+	any, line := r.Repeat(r.AnyRune(), 0, -1), r.Literal("\n")
+	all := r.And(texts, s.without(g.Without), r.Not(r.Concat(line, any, line)))
+	if r.IsEmpty(all) {
+		return regex.Nothing, named(g.Name, errors.New("nest: no text satisfies the schema"))
+	}
+	return all, nil
 }
 
 // without returns the regular expression of all texts that have none of some in them.

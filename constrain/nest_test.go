@@ -58,6 +58,7 @@ func compile(g calls.Grammar, spell func(string) (string, error)) (grammar.Sourc
 	r := regex.New(regex.Limits{})
 	return constrain.CompileNest(g, constrain.NestOptions{
 		Store: r, Spell: spell, Ends: func(id token.ID) bool { return id == end },
+		Texts: func(text json.RawMessage) (regex.ID, error) { return schema.Texts(text, schema.Options{Store: r}) },
 		Value: func(text json.RawMessage) (grammar.Source, error) {
 			return schema.Compile(text, schema.Options{Store: r})
 		},
@@ -141,6 +142,7 @@ var families = []string{
 	"<tool_call><function=<parameter=", "<function=", ">>>all", "<|tool_calls_section_begin|>", "[TOOL_CALLS][ARGS]", "[TOOL_CALLS][CALL_ID][ARGS]", "[TOOL_CALLS]", "<|tool_call|><|/tool_call|>",
 	"<|tool_call|>", "functools", "<|START_ACTION|>", "<TOOLCALL>", "<|tool_list_start|>", "<|tool_call>", "<|tool_call:begin|><|think|><|content|><|tool_calls|>", "<|role_sep|>", "<tool_calls>",
 	"<tool_call>", "func_name1(params_name1", "ipython",
+	"<|role_sep|><|function_call|>", "[TOOL_CALLS][", "Write 'Action:'", "<|tools_prefix|>", "<tool_call><arg_key>k</arg_key><arg_value>", "<tool_calls>[", "<｜DSML｜tool_calls>", "<|open|><|close|>",
 }
 
 // TestCalls: each text that an engine may write by the grammar of a family's calls is read as calls, whose arguments keep to their schemas.
@@ -219,6 +221,9 @@ func TestTexts(t *testing.T) {
 		{"chars", calls.Grammar{Kind: calls.Chars, Text: "ab", Min: 1, Max: 2}, []string{"a", "ba"}, []string{"", "aba", "c"}},
 		{"space", calls.All(calls.Grammar{Kind: calls.Space, Max: 2}, object), []string{`{"a":1}`, " \n{\"a\":1}"}, []string{"   {\"a\":1}"}},
 		{"a string without a mark", calls.All(apart, calls.Mark("</x>")), []string{`"a"</x>`, `"</"</x>`}, []string{`"</x>"</x>`}},
+		{"a string as it is", calls.All(calls.Text("<"), calls.Grammar{Kind: calls.Raw, Schema: json.RawMessage(`{"type":"string","pattern":"^[a-z\"\\n]+$","maxLength":3}`), Without: []string{"q"}}, calls.Mark("</x>")),
+			[]string{"<ab</x>", `<a"b</x>`, "<\na</x>", "<a\n</x>"}, []string{"<abcd</x>", "<A</x>", "<\na\n</x>", "<aq</x>", `<"ab"</x>`, "<</x>"}},
+		{"a date as it is", calls.Grammar{Kind: calls.Raw, Schema: json.RawMessage(`{"type":"string","format":"date"}`)}, []string{"2024-02-29"}, []string{"2023-02-29", `"2024-02-29"`}},
 	} {
 		e := engine(t, c.g, nil)
 		for _, text := range slices.Concat(c.in, c.out) {
@@ -277,5 +282,60 @@ func TestRefused(t *testing.T) {
 	}
 	if _, err = compile(calls.One(), nil); err == nil {
 		t.Error("a choice of nothing has texts")
+	}
+}
+
+// asTemplates are calls as templates of families write them, each with what shows the family.
+var asTemplates = []struct{ family, sign, text string }{
+	{"LFM2.5", "<|tool_call_start|>", `<|tool_call_start|>[get_weather(city='Bern', days=2), add(a=[1, 2.5], c=True)]<|tool_call_end|>`},
+	{"Apertus", "<|tools_prefix|>", `<|tools_prefix|>[{"get_weather": {"city": "Bern", "days": 2}}, {"add": {"a": [1, 2.5], "c": true}}]<|tools_suffix|>`},
+	{"GigaChat 3.1", "<|role_sep|><|function_call|>", `<|function_call|>{"name": "get_weather", "arguments": {"city": "Bern", "days": 2}}`},
+	{"DeepSeek V4", "｜DSML｜ tool_calls>", "<｜DSML｜tool_calls>\n<｜DSML｜invoke name=\"get_weather\">\n<｜DSML｜parameter name=\"city\" string=\"true\">Bern</｜DSML｜parameter>\n<｜DSML｜parameter name=\"days\" string=\"false\">2</｜DSML｜parameter>\n</｜DSML｜invoke>\n<｜DSML｜invoke name=\"add\">\n<｜DSML｜parameter name=\"a\" string=\"false\">[1, 2.5]</｜DSML｜parameter>\n<｜DSML｜parameter name=\"c\" string=\"false\">true</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>"},
+	{"Kimi K3", "<|open|><|close|>", `<|open|>response<|sep|><|close|>response<|sep|><|open|>tools<|sep|><|open|>call tool="get_weather" index="1"<|sep|><|open|>argument key="city" type="string"<|sep|>Bern<|close|>argument<|sep|><|open|>argument key="days" type="number"<|sep|>2<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|><|close|>message<|sep|>`},
+	{"Mistral Nemo", "[TOOL_CALLS][", `[TOOL_CALLS][{"name": "get_weather", "arguments": {"city": "Bern", "days": 2}, "id": "call12345"}, {"name": "add", "arguments": {"a": [1, 2.5], "c": true}, "id": "call12345"}]`},
+	{"Command R+", "Write 'Action:'", "Action:\n```json\n[\n    {\n        \"tool_name\": \"get_weather\",\n        \"parameters\": {\"city\": \"Bern\", \"days\": 2}\n    },\n    {\n        \"tool_name\": \"add\",\n        \"parameters\": {\"a\": [1, 2.5], \"c\": true}\n    }\n]```"},
+	{"Apriel", "<tool_calls>[", `<tool_calls>[{"name": "get_weather", "arguments": {"city": "Bern", "days": 2}}, {"name": "add", "arguments": {"a": [1, 2.5], "c": true}}]</tool_calls>`},
+	{"Qwen3-Coder", "<function=<parameter=", "<tool_call>\n<function=get_weather>\n<parameter=city>\nBern\n</parameter>\n<parameter=days>\n2\n</parameter>\n</function>\n</tool_call>\n<tool_call>\n<function=add>\n<parameter=a>\n[1, 2.5]\n</parameter>\n<parameter=c>\nTrue\n</parameter>\n</function>\n</tool_call>"},
+	{"GLM 4.7", "<arg_key></arg_key><arg_value>", "<tool_call>get_weather<arg_key>city</arg_key><arg_value>Bern</arg_value><arg_key>days</arg_key><arg_value>2</arg_value></tool_call><tool_call>add<arg_key>a</arg_key><arg_value>[1, 2.5]</arg_value><arg_key>c</arg_key><arg_value>true</arg_value></tool_call>"},
+}
+
+// TestAsTemplates: a call that is asked for may be written as the family's template writes calls, and is read so.
+func TestAsTemplates(t *testing.T) {
+	none := func(string) bool { return false }
+	parameters := map[string]string{
+		"get_weather": `{"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer"}},"required":["city"]}`,
+		"add":         `{"type":"object","properties":{"a":{"type":"array","items":{"type":"number"}},"b":{"type":"object"},"c":{"type":"boolean"}}}`,
+	}
+	var all []calls.Function
+	var tools []json.RawMessage
+	for _, name := range []string{"get_weather", "add"} {
+		all = append(all, calls.Function{Name: name, Parameters: json.RawMessage(parameters[name])})
+		tools = append(tools, json.RawMessage(`{"type":"function","function":{"name":"`+name+`","parameters":`+parameters[name]+`}}`))
+	}
+	for _, c := range asTemplates {
+		g, err := calls.StyleOf(c.sign+" tools", none).Answer(answer.FormatOf(c.sign, none), calls.Options{Functions: all, Least: 1})
+		if err != nil {
+			t.Fatal(c.family, err)
+		}
+		e := engine(t, g, nil)
+		s, err := e.Start()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s, n, err := e.Push(s, []byte(c.text)); err != nil || n != len(c.text) || !e.Ends(s) {
+			t.Errorf("%s: byte %d is refused, %v: %q", c.family, n, err, c.text[:min(len(c.text), n+10)])
+		}
+		want := []string{`get_weather{"city":"Bern","days":2}`, `add{"a":[1,2.5],"c":true}`}
+		r := answer.NewReader(answer.Options{Format: answer.FormatOf(c.sign, none), Tools: tools})
+		for _, p := range append(r.Add(c.text, ""), r.End()...) {
+			if p.Kind != answer.CallPart || len(want) == 0 || p.Call.Name+p.Call.Arguments != want[0] {
+				t.Errorf("%s: %v %+v %q", c.family, p.Kind, p.Call, p.Text)
+				continue
+			}
+			want = want[1:]
+		}
+		if len(want) > 1 {
+			t.Errorf("%s: no calls are read", c.family)
+		}
 	}
 }

@@ -76,7 +76,7 @@ func newStore() *regex.Store { return regex.New(regex.Limits{Nodes: storeNodes})
 
 // schema returns the grammar of a JSON Schema, with its lexemes in a store.
 func (spec *Spec) schema(text []byte, store *regex.Store) (grammar.Source, error) {
-	o := schema.Options{Store: store, PlainIntegers: !spec.FreeOrder}
+	o := schema.Options{Store: store, PlainIntegers: !spec.FreeOrder && !spec.AnyNumbers}
 	if spec.FreeOrder {
 		o.Order = schema.Free
 	}
@@ -96,6 +96,7 @@ func (spec *Spec) tree(v *Vocabulary) (grammar.Source, error) {
 	return CompileNest(*spec.Tree, NestOptions{
 		Store: store, Spell: v.Spell, Ends: func(id token.ID) bool { return v.trie.Kind(id) == vocab.End },
 		Value: func(text json.RawMessage) (grammar.Source, error) { return spec.schema(text, store) },
+		Texts: func(text json.RawMessage) (regex.ID, error) { return schema.Texts(text, schema.Options{Store: store}) },
 	})
 }
 

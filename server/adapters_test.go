@@ -63,7 +63,7 @@ func TestAdapters(t *testing.T) {
 	if bare == one || bare == two || one == two {
 		t.Fatalf("the answers are %q, %q and %q", bare, one, two)
 	}
-	plain := serve(t, server.Config{})
+	plain := serveTarget(t, server.Config{})
 	if got := plain.post(t, "/completion", "{"+prompt+"}").at("content"); got != bare {
 		t.Errorf("without adapters %q, with adapters of scale 0 %q", got, bare)
 	}
@@ -114,8 +114,8 @@ func TestAdapters(t *testing.T) {
 // by name.
 func TestAdapterUpdates(t *testing.T) {
 	dir := adapterFiles(t)
-	s := serve(t, server.Config{AdapterDir: dir})
-	closed := serve(t, server.Config{})
+	s := serveTarget(t, server.Config{AdapterDir: dir})
+	closed := serveTarget(t, server.Config{})
 	outside := filepath.Join(t.TempDir(), "out.gguf")
 	if err := os.WriteFile(outside, []byte("GGUF"), 0o644); err == nil {
 		_ = os.Symlink(outside, filepath.Join(dir, "link.gguf")) // without links there is nothing to test
@@ -175,7 +175,7 @@ func TestAdapterKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := serve(t, server.Config{Access: gate, AdapterDir: adapterFiles(t)})
+	s := serveTarget(t, server.Config{Access: gate, AdapterDir: adapterFiles(t)})
 	got := map[string]int{}
 	for _, key := range []string{"s3cret-of-a-client", "s3cret-of-an-operator"} {
 		for path, body := range map[string]string{"/v1/load_lora_adapter": `{"lora_name":"a","lora_path":"one.gguf"}`, "/lora-adapters": `[]`} {
@@ -189,5 +189,66 @@ func TestAdapterKeys(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestAdaptersOutlastClosing: who may not change the adapters of a model may close it, by any route, and changes no answer by that.
+func TestAdaptersOutlastClosing(t *testing.T) {
+	dir := adapterFiles(t)
+	o := options
+	o.Adapters = []grove.AdapterFile{{Path: filepath.Join(dir, "one.gguf"), Name: "one", Scale: 1}, {Path: filepath.Join(dir, "one.gguf"), Name: "gone", Scale: 0}}
+	keys := []access.Key{{Name: "op", Secret: "o", Operator: true}, {Name: "bob", Secret: "b"}, {Name: "ann", Secret: "a"}}
+	s := serveModels(t, server.Config{AdapterDir: dir, Access: gate(t, access.Config{Keys: keys})}, source(modelName, gopher.Model(), o))
+	as := func(key, path, body string) string {
+		status, text, _ := s.do(t, "POST", path, body, "Content-Type", "application/json", "X-Api-Key", key)
+		if status != 200 {
+			t.Fatalf("%s: %d %s", path, status, text)
+		}
+		return text
+	}
+	ask := func(fields string) any {
+		return parse(t, as("a", "/completion", `{"prompt":"func main() {\n\tfor i := range 10 {\n","n_predict":12,"temperature":0`+fields+`}`)).at("content")
+	}
+	list := func() string {
+		_, text, _ := s.do(t, "GET", "/lora-adapters", "", "X-Api-Key", "o")
+		return text
+	}
+	before := ask("")
+	as("o", "/v1/load_lora_adapter", `{"lora_name":"passing","lora_path":"two.gguf"}`)
+	as("o", "/v1/load_lora_adapter", `{"lora_name":"n","lora_path":"two.gguf"}`)
+	as("o", "/v1/unload_lora_adapter", `{"lora_name":"passing"}`)
+	as("o", "/v1/unload_lora_adapter", `{"lora_name":"gone"}`)
+	as("o", "/lora-adapters", `[{"id":0,"scale":0},{"id":3,"scale":0.5}]`)
+	changed, named, byID, open := ask(""), ask(`,"model":"n"`), ask(`,"lora":[{"id":3,"scale":1}]`), list()
+	if changed == before || named == before {
+		t.Fatalf("the adapters change nothing: %q", before)
+	}
+	for _, closing := range []struct{ path, body string }{{"/models/unload", `{"model":"gopher"}`}, {"/api/generate", `{"model":"gopher","keep_alive":0}`}, {"/api/chat", `{"model":"gopher","keep_alive":0}`}} {
+		for range 2 {
+			as("b", closing.path, closing.body)
+			eventually(t, "the model stays open", func() bool {
+				_, text, _ := s.do(t, "GET", "/v1/models", "", "X-Api-Key", "a")
+				return parse(t, text).at("data/0/is_sleeping") == true
+			})
+			if got := ask(`,"model":"n"`); got != named {
+				t.Errorf("%s: with the adapter as the model %q, before %q", closing.path, got, named)
+			}
+			if got := ask(""); got != changed {
+				t.Errorf("%s: %q, before %q", closing.path, got, changed)
+			}
+			if got := ask(`,"lora":[{"id":3,"scale":1}]`); got != byID {
+				t.Errorf("%s: with the adapter by its id %q, before %q", closing.path, got, byID)
+			}
+			if got := list(); got != open {
+				t.Errorf("%s: the adapters are %s, before %s", closing.path, got, open)
+			}
+		}
+	}
+	as("b", "/models/unload", `{"model":"gopher"}`)
+	if err := os.Remove(filepath.Join(dir, "two.gguf")); err != nil {
+		t.Fatal(err)
+	}
+	if got := ask(`,"lora":[]`); got == nil {
+		t.Error("an adapter whose file has gone keeps its model closed")
 	}
 }

@@ -16,7 +16,6 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"grove/internal/gopher"
 	"grove/server"
 	"grove/server/anthropic"
 	"grove/server/driver"
@@ -346,7 +345,7 @@ func blamed(text, field string) bool {
 
 // TestBounds: each field of each route takes a value at its bound, and refuses the one beyond with 400 and its name.
 func TestBounds(t *testing.T) {
-	s := serveModels(t, server.Config{AdapterDir: t.TempDir()}, source(modelName, edited(t, gopher.Model(), template), options))
+	s := serveModels(t, server.Config{AdapterDir: t.TempDir()}, source(modelName, edited(t, served(), template), options))
 	checked, seen, all := 0, map[string]bool{}, bodies(t)
 	for _, route := range slices.Sorted(maps.Keys(all)) {
 		method, path, _ := strings.Cut(route, " ")

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -35,6 +36,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, drain time.Duration)
 	if s.config.Verifies {
 		h.Protocols = new(http.Protocols)
 		h.Protocols.SetHTTP1(true)
+		h.Protocols.SetHTTP2(true)
 		h.Protocols.SetUnencryptedHTTP2(true)
 	}
 	refused := rate.Sometimes{Interval: refusals}
@@ -45,7 +47,14 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, drain time.Duration)
 	}})
 	bounded.Install(h)
 	failed := make(chan error, 1)
-	go func() { failed <- h.Serve(bounded) }()
+	go func() {
+		if s.config.TLS == nil {
+			failed <- h.Serve(bounded)
+			return
+		}
+		h.TLSConfig, h.ErrorLog = s.config.TLS, slog.NewLogLogger(s.config.Log.Handler(), slog.LevelInfo) // of handshakes
+		failed <- h.ServeTLS(bounded, "", "")
+	}()
 	select {
 	case err := <-failed:
 		s.Stop()

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"cmp"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -29,7 +31,7 @@ func (s *Server) route() {
 	for _, r := range slices.Concat(s.passed(openai.Routes(), llamacpp.Routes(), anthropic.Routes(), ollama.Routes(), openai.RerankRoutes(), openai.AdapterRoutes(s.config.AdapterDir)), own) {
 		for _, p := range r.Patterns {
 			s.routes.HandleFunc(p, s.handler(r))
-			if _, path, _ := strings.Cut(p, " "); !strings.Contains(path, "{") {
+			if _, path, _ := strings.Cut(p, " "); !strings.Contains(path, "{") && !slices.Contains(s.paths, path) {
 				s.paths = append(s.paths, path)
 			}
 		}
@@ -123,7 +125,7 @@ func (s *Server) deleteSession(x *driver.Request) error {
 
 // noRoute refuses a path that is no route, or is one for other methods.
 func (s *Server) noRoute(x *driver.Request) error {
-	path := wire.Clip(x.R.URL.Path)
+	path := wire.Clip(s.config.PathPrefix + x.R.URL.Path)
 	var methods []string
 	for _, m := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete} {
 		other := &http.Request{Method: m, Host: x.R.Host, URL: x.R.URL}
@@ -136,34 +138,71 @@ func (s *Server) noRoute(x *driver.Request) error {
 		message := path + " takes " + strings.Join(methods, " and ")
 		return &wire.Error{Status: http.StatusMethodNotAllowed, Message: message, Type: wire.TypeInvalid, Code: "method_not_allowed"}
 	}
-	return &wire.Error{Status: http.StatusNotFound, Message: "there is no " + path + meant(x.R.URL.Path, s.paths), Type: wire.TypeInvalid, Code: "not_found"}
+	return &wire.Error{Status: http.StatusNotFound, Message: "there is no " + path + s.meant(x.R.URL.Path), Type: wire.TypeInvalid, Code: "not_found"}
 }
 
-// meant returns what an error says about the route that a path was probably meant to be: one with a prefix less, as where a client adds
-// /v1 to a base address that has it, or one that is like it.
-func meant(path string, known []string) string {
+// meant returns what an error says about the route that a path was probably meant to be: a route below it, where a client uses its base address alone; one with a
+// prefix less, as where a client adds /v1 to a base address that has it; or one that is like it.
+func (s *Server) meant(path string) string {
 	path = strings.TrimSuffix(path, "/")
-	if slices.Contains(known, path) {
-		return "; did you mean " + strconv.Quote(path) + "?"
+	did := func(route string) string { return "; did you mean " + strconv.Quote(s.config.PathPrefix+route) + "?" }
+	base := fmt.Sprintf(" The base address of clients is http://HOST:PORT%[1]s/v1 for OpenAI's API, http://HOST:PORT%[1]s for others", s.config.PathPrefix)
+	if slices.Contains(s.paths, path) {
+		return did(path)
+	}
+	if path != "" && slices.ContainsFunc(s.paths, func(route string) bool { return strings.HasPrefix(route, path+"/") }) {
+		return "; clients add the name of a route to it." + base
 	}
 	for rest := path; rest != ""; {
 		_, rest, _ = strings.Cut(strings.TrimPrefix(rest, "/"), "/")
-		if strings.Contains(rest, "/") && slices.Contains(known, "/"+rest) {
-			return "; did you mean " + strconv.Quote("/"+rest) + "? The base address of clients is http://HOST:PORT/v1 for OpenAI's API, http://HOST:PORT for others"
+		if strings.Contains(rest, "/") && slices.Contains(s.paths, "/"+rest) {
+			return did("/"+rest) + base
 		}
 	}
-	return options.NearHint(path, known)
+	known := make([]string, len(s.paths))
+	for i, route := range s.paths {
+		known[i] = s.config.PathPrefix + route
+	}
+	return options.NearHint(s.config.PathPrefix+path, known)
 }
 
-// ServeHTTP implements [http.Handler].
+// ServeHTTP implements [http.Handler]. Requests of clients are those below the prefix of paths; the server's own name routes alone.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	access.Busy(r.Context())
+	access.CloseMixed(w, r)
+	prefix := s.config.PathPrefix
+	switch {
+	case prefix == "" || access.BehindOf(r.Context()) != nil:
+		s.answer(w, r)
+	case r.URL.Path == prefix && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+		s.handler(driver.Route{Access: driver.Linked, Handle: s.addSlash})(w, r) // the paths in the page are relative to it
+	case strings.HasPrefix(r.URL.Path, prefix+"/"):
+		http.StripPrefix(prefix, http.HandlerFunc(s.answer)).ServeHTTP(w, r)
+	default:
+		s.handler(driver.Route{Access: driver.Linked, Handle: s.outside})(w, r)
+	}
+}
+
+// answer answers a request by its route.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodOptions {
 		_, pattern := s.routes.Handler(r) // no route takes OPTIONS
 		s.handler(driver.Route{Handle: s.preflight, Errors: errorForms[pattern]})(w, r)
 		return
 	}
 	s.routes.ServeHTTP(w, r)
+}
+
+// addSlash leads browsers from the prefix of paths to the page.
+func (s *Server) addSlash(x *driver.Request) error {
+	http.Redirect(x.W, x.R, s.config.PathPrefix+"/", http.StatusTemporaryRedirect)
+	return nil
+}
+
+// outside refuses a path that is not below the prefix of paths.
+func (s *Server) outside(x *driver.Request) error {
+	message := fmt.Sprintf("there is no %s; the routes of this server begin with %s/", wire.Clip(x.R.URL.Path), s.config.PathPrefix)
+	return &wire.Error{Status: http.StatusNotFound, Message: message, Type: wire.TypeInvalid, Code: "not_found"}
 }
 
 // preflight answers OPTIONS, by which browsers ask which requests a page may send.
@@ -192,7 +231,7 @@ func (s *Server) admits(x *driver.Request, r driver.Route) error {
 	if r.Form {
 		check = s.gate.CheckForm
 	}
-	if err := check(x.R); err != nil {
+	if err := cmp.Or(check(x.R), access.Unpack(x.W.Header(), x.R)); err != nil {
 		return err
 	}
 	switch {

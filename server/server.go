@@ -8,6 +8,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -44,7 +45,9 @@ type Config struct {
 	// twice how long for a whole request; 0: 30 s.
 	WriteTimeout time.Duration
 
-	Connections int // open at a time; 0: 1024
+	Connections int         // open at a time; 0: 1024
+	TLS         *tls.Config // of connections, with a certificate; nil: they are plain
+	PathPrefix  string      // of the paths of all routes, such as /llm; "": none. It begins with a slash and does not end with one
 
 	Metrics []serving.MetricNames // none: grove's
 	Traces  *traces.Tracer        // of requests; nil: none. The server does not close it
@@ -90,7 +93,7 @@ func New(c Config) *Server {
 	}
 	s.metrics = figures
 	if c.Verifies {
-		s.far = &far.Verifier{Handler: s, Body: c.Body}
+		s.far = &far.Verifier{Handler: http.HandlerFunc(s.answer), Body: c.Body}
 	}
 	if s.batches = c.Batches; s.batches == nil {
 		s.batches = new(batches.Service)

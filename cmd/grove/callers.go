@@ -17,6 +17,8 @@ import (
 
 // callers are the flags that say who may call a server.
 type callers struct {
+	transport
+
 	APIKey      []string `name:"api-key" sep:"none" placeholder:"KEY" var:"GROVE_API_KEY" help:"Key that requests must show; may be given several times. Without any key, requests need none, and only this machine may send them."`
 	APIKeyFile  string   `name:"api-key-file" placeholder:"FILE" var:"GROVE_API_KEY_FILE" help:"File of keys, one a line."`
 	APIKeys     []string `name:"api-keys" sep:"none" placeholder:"FILE" var:"GROVE_API_KEYS" help:"File of keys with names, limits and rights, NAME:KEY[,requests=N/min][,tokens=N/min][,priority=N][,operator] a line; may be given several times. SIGHUP reads it again."`
@@ -87,14 +89,15 @@ func (c *callers) files() []string {
 	return append([]string{c.APIKeyFile}, c.APIKeys...)
 }
 
-// follow reads the files of keys again at each SIGHUP, until stop is called. Keys that cannot be used do not replace the old ones.
-func (c *callers) follow(g *access.Gate, log *slog.Logger) (stop func()) {
+// follow reads the files of keys and of the certificate again at each SIGHUP, until stop is called. Those that cannot be used do not replace the old
+// ones. cert nil: there is none.
+func (c *callers) follow(g *access.Gate, cert *certificate, log *slog.Logger) (stop func()) {
 	for _, file := range c.files() {
 		if access.Exposed(file) {
 			log.Warn("every user of this machine may read the keys; chmod 600 the file", "file", file)
 		}
 	}
-	if len(c.files()) == 0 {
+	if len(c.files()) == 0 && cert == nil {
 		return func() {}
 	}
 	came, done := make(chan os.Signal, 1), make(chan struct{})
@@ -102,15 +105,17 @@ func (c *callers) follow(g *access.Gate, log *slog.Logger) (stop func()) {
 	go func() {
 		defer close(done)
 		for range came {
-			keys, err := c.keys()
-			if err == nil {
-				err = g.SetKeys(keys)
+			if len(c.files()) > 0 {
+				c.readAgain(g, log)
 			}
-			if err != nil {
-				log.Error("the keys stay as they were", "error", err)
+			if cert == nil {
 				continue
 			}
-			log.Warn(fmt.Sprintf("keys are read again: %d", len(keys)))
+			if err := cert.read(); err != nil {
+				log.Error("the certificate stays as it was", "error", err)
+				continue
+			}
+			log.Warn("the certificate is read again")
 		}
 	}()
 	return func() {
@@ -118,4 +123,17 @@ func (c *callers) follow(g *access.Gate, log *slog.Logger) (stop func()) {
 		close(came)
 		<-done
 	}
+}
+
+// readAgain replaces the keys.
+func (c *callers) readAgain(g *access.Gate, log *slog.Logger) {
+	keys, err := c.keys()
+	if err == nil {
+		err = g.SetKeys(keys)
+	}
+	if err != nil {
+		log.Error("the keys stay as they were", "error", err)
+		return
+	}
+	log.Warn(fmt.Sprintf("keys are read again: %d", len(keys)))
 }

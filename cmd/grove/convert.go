@@ -80,6 +80,9 @@ func rewrite(f *gguf.File, path string, mix mixName, again bool, threads flags.C
 	if err := terminal.CheckFile(path, f.Paths()...); err != nil {
 		return err
 	}
+	if len(f.Adapters) > 0 {
+		return exit.With(exit.CodeUsage, errors.New("the model has an adapter of its own, a layer of ollama's manifest, which would be lost; grove merge makes one file of both"))
+	}
 	job, err := quantize.New(f, string(mix), again)
 	switch {
 	case errors.Is(err, quantize.ErrQuantized):

@@ -67,7 +67,8 @@ var crafts = map[string]struct {
 			f.metadata = append(f.metadata, gguf.KV{Key: "tokenizer.ggml.fim_" + part + "_token_id", Value: gguf.Of(uint32(300 + i))})
 		}
 	}},
-	"pre-tokenizer": {"llama-gqa", func(f *crafted) { f.set("tokenizer.ggml.pre", gguf.Of("klingon")) }},
+	"no-pre-tokenizer": {"gopher", func(f *crafted) { f.drop("tokenizer.ggml.pre") }},
+	"pre-tokenizer":    {"llama-gqa", func(f *crafted) { f.set("tokenizer.ggml.pre", gguf.Of("klingon")) }},
 
 	"encoder":        {"bert", func(f *crafted) {}},
 	"ranker":         {"neo-bert", func(f *crafted) {}},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"grove/internal/command/flags"
+	"grove/internal/command/reach"
 	"grove/internal/command/terminal"
 )
 
@@ -26,11 +27,16 @@ func (c *healthCommand) Run() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), healthTime)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/health", nil)
+	base, transport, err := reach.Client(url, c.TLSCert)
 	if err != nil {
 		return err
 	}
-	answer, err := (&http.Transport{}).RoundTrip(request) // without redirects and proxies
+	transport.Proxy = nil
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/health", nil)
+	if err != nil {
+		return err
+	}
+	answer, err := transport.RoundTrip(request) // without redirects
 	if err != nil {
 		return fmt.Errorf("health: %s does not answer: %w", url, err)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 
 	"grove"
 	"grove/internal/command/exit"
@@ -19,7 +20,7 @@ type mergeCommand struct {
 	flags.Out
 
 	Base     string   `arg:"" complete:"MODEL" help:"Model, as -m of other commands takes it."`
-	Adapters []string `arg:"" name:"adapter" placeholder:"ADAPTER[=SCALE]" help:"LoRA adapter of the model, a GGUF file or a folder of PEFT, and how much of it; without SCALE, 1."`
+	Adapters []string `arg:"" optional:"" name:"adapter" placeholder:"ADAPTER[=SCALE]" help:"LoRA adapter of the model, a GGUF file or a folder of PEFT, and how much of it; without SCALE, 1. A model of ollama's that has an adapter of its own needs no other."`
 }
 
 // Run implements the command.
@@ -35,6 +36,12 @@ func (c *mergeCommand) Run() error {
 	if err != nil {
 		return err
 	}
+	if own := base.Adapters; len(own)+len(files) == 0 {
+		return exit.With(exit.CodeUsage, errors.Join(errors.New("no adapter is named, and the model has none of its own"), base.Close()))
+	}
+	for _, path := range slices.Backward(base.Adapters) {
+		files = slices.Insert(files, 0, grove.AdapterFile{Path: path, Scale: 1})
+	}
 	paths := base.Paths()
 	for _, f := range files {
 		paths = append(paths, f.Path)
@@ -45,6 +52,7 @@ func (c *mergeCommand) Run() error {
 	pool := par.New(min(par.Threads(), maxThreads))
 	defer pool.Close()
 	f, err := merge(base, files, pool)
+	base.Adapters = nil
 	if err != nil {
 		return exit.File(errors.Join(err, base.Close()))
 	}

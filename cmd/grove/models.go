@@ -35,7 +35,7 @@ type listedModel struct {
 func (c *modelsCommand) Run() error {
 	models, faults := find.System().List()
 	if len(models) == 0 {
-		fmt.Fprintln(os.Stderr, "grove: no models but those inside this program: 'grove pull NAME' fetches one, and GROVE_MODELS lists directories to look in, besides the caches of Hugging Face, llama.cpp and ollama")
+		fmt.Fprintln(os.Stderr, "grove: no models but those inside this program: 'grove pull NAME' fetches one, and GROVE_MODELS lists directories to look in, besides the caches of Hugging Face, llama.cpp, ollama and LM Studio")
 	}
 	for _, name := range gopher.Names() {
 		models = append(models, find.Model{Name: name, Path: name, Source: "this program"})

@@ -17,6 +17,7 @@ import (
 	"grove/internal/command/exit"
 	"grove/internal/command/flags"
 	"grove/internal/command/harmless"
+	"grove/internal/command/reach"
 	"grove/internal/command/terminal"
 )
 
@@ -44,6 +45,10 @@ func ask(s flags.Server, route string, body, answer any) error {
 	if err != nil {
 		return err
 	}
+	url, transport, err := reach.Client(base, s.Cert())
+	if err != nil {
+		return err
+	}
 	signalled, stop := terminal.UntilSignal()
 	defer stop()
 	ctx, cancel := context.WithTimeout(signalled, remoteTime)
@@ -55,7 +60,7 @@ func ask(s flags.Server, route string, body, answer any) error {
 			return err
 		}
 	}
-	r, err := http.NewRequestWithContext(ctx, method, base+route, bytes.NewReader(content))
+	r, err := http.NewRequestWithContext(ctx, method, url+route, bytes.NewReader(content))
 	if err != nil {
 		return err
 	}
@@ -63,7 +68,7 @@ func ask(s flags.Server, route string, body, answer any) error {
 	if s.APIKey != "" {
 		r.Header.Set("Authorization", "Bearer "+s.APIKey)
 	}
-	reply, err := (&http.Transport{Proxy: http.ProxyFromEnvironment}).RoundTrip(r) // no redirects: the key is for this server
+	reply, err := transport.RoundTrip(r) // no redirects: the key is for this server
 	switch {
 	case signalled.Err() != nil:
 		return context.Cause(signalled)

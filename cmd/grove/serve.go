@@ -6,18 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"syscall"
 	"time"
 
 	"github.com/alecthomas/kong"
 
 	"grove"
-	"grove/internal/command/exit"
 	"grove/internal/command/flags"
+	"grove/internal/command/reach"
 	"grove/internal/command/terminal"
 	"grove/internal/gopher"
 	"grove/internal/machine"
@@ -74,6 +72,13 @@ func (c *serveCommand) Run() error {
 	if err != nil {
 		return err
 	}
+	cert, err := c.certificate(c.TLSCert)
+	if err != nil {
+		return err
+	}
+	if _, err := c.mode(); err != nil {
+		return err
+	}
 	named, err := c.ServedFlags.Models(c.All)
 	if err != nil {
 		return err
@@ -108,7 +113,7 @@ func (c *serveCommand) Run() error {
 		OnDemand: c.OnDemand, AnyModel: c.AnyModel || c.Fallback, Idle: c.Idle, Memory: uint64(c.MemoryLimit),
 		Sessions: access.Sessions{Dir: c.SessionDir, Most: int(c.MaxSessions), Bytes: int64(min(c.MaxBytes, math.MaxInt64))},
 		Log:      log,
-	}, Verifies: c.TakeDrafts, Verifier: proxy}
+	}, Verifies: c.TakeDrafts, Verifier: proxy, TLS: cert.config(), PathPrefix: c.PathPrefix.Path()}
 	if c.All {
 		config.Catalog = &server.Catalog{Store: find.System(), Open: func(m find.Model, memory uint64) (*grove.Model, error) {
 			n := Model{Name: m.Name, Path: m.Path}
@@ -131,12 +136,9 @@ func (c *serveCommand) Run() error {
 			return &grove.OptionError{Err: err}
 		}
 	}
-	listener, err := net.Listen("tcp", address)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		err = fmt.Errorf("%w; another program listens there: --port names another port, 0 any that is free", err)
-	}
+	listener, err := c.listen(address)
 	if err != nil {
-		return exit.With(exit.CodeAddress, err)
+		return err
 	}
 	if err := checkListener(gate, listener); err != nil {
 		return err
@@ -155,8 +157,12 @@ func (c *serveCommand) Run() error {
 		}
 		loaded <- err
 	}()
-	c.report(os.Stderr, "listening on http://"+listener.Addr().String())
-	defer c.follow(gate, config.Log)()
+	at := c.Scheme() + listener.Addr().String() + c.PathPrefix.Path()
+	if reach.Socket(address) != "" {
+		at, _ = c.URL() // Where has no error
+	}
+	c.report(os.Stderr, "listening on "+at)
+	defer c.follow(gate, cert, config.Log)()
 	err = s.Serve(ctx, listener, c.Drain)
 	cancel(nil)
 	if failure := <-loaded; failure != nil && signalled.Err() == nil {

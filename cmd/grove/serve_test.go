@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"encoding/json"
 	"io"
 	"net"
 	"net/http"
@@ -112,6 +113,41 @@ func TestServe(t *testing.T) {
 		if code := s.stop(t, signal); code != 0 {
 			t.Errorf("%v: exit code %d", signal, code)
 		}
+	}
+}
+
+// TestServeContexts: --context is the most of each model; one that was trained for less is served with its own, and the log names it.
+func TestServeContexts(t *testing.T) {
+	s := startServer(t, "-c", "300", "-m", "long="+goldens+"/llama-gqa.gguf", "-m", "short=gopher-target", "-m", "least=gopher-nano")
+	s.ready(t)
+	for model, want := range map[string]float64{"long": 300, "short": 256, "least": 256} {
+		answer, err := http.Get(s.url + "/props?model=" + model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var props struct {
+			Settings struct {
+				Context float64 `json:"n_ctx"`
+			} `json:"default_generation_settings"`
+		}
+		err = json.NewDecoder(answer.Body).Decode(&props)
+		answer.Body.Close()
+		if err != nil || props.Settings.Context != want {
+			t.Errorf("%s: a context of %v, want %v; %v", model, props.Settings.Context, want, err)
+		}
+	}
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	log, err := io.ReadAll(s.lines)
+	_ = s.cmd.Wait() // the lines tell
+	for _, model := range []string{"short", "least"} {
+		if want := "the model was trained for no more\" model=" + model + " tokens=256 asked=300"; err != nil || !strings.Contains(string(log), want) {
+			t.Errorf("no %q in %s, %v", want, log, err)
+		}
+	}
+	if strings.Contains(string(log), "model=long") {
+		t.Errorf("a model that was trained for more is named: %s", log)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"grove/internal/command/exit"
 	"grove/internal/command/flags"
 	"grove/internal/gopher"
+	"grove/internal/weights/find"
 	"grove/server/serving"
 )
 
@@ -30,6 +31,7 @@ type ServedFlags struct {
 	flags.Adapters
 	flags.Skip
 	flags.Reasoning
+	flags.PreTokenizer
 
 	Model       []string    `short:"m" sep:"none" placeholder:"[NAME=]MODEL" var:"GROVE_MODEL" help:"A model to serve, as other commands take it, and its name in requests; may be given several times. Without it, the model inside this program."`
 	Template    []string    `name:"chat-template" sep:"none" placeholder:"[NAME=]TEMPLATE" var:"GROVE_CHAT_TEMPLATE" help:"Chat template of the model that is served as NAME, or of all models; may be given several times. TEMPLATE is as for grove chat. Without it, each model's own."`
@@ -133,10 +135,33 @@ func (c *ServedFlags) Settings(n Model) string {
 		"guides", strings.Join(c.Guide, " "), "judge", c.Judge, "reasoning", strings.Trim(c.Reasoning.How, "auto"))
 }
 
-// Open opens a model with options that no flag here names. It logs recommendations of the model that are not used.
+// context returns the tokens of --context, or those that a model was trained for where these are fewer, which it logs.
+func (c *ServedFlags) context(n Model, log *slog.Logger) (int, error) {
+	asked := int(c.Context.N)
+	if asked == 0 {
+		return 0, nil
+	}
+	f, err := flags.Model{Path: n.Path}.File()
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	d, err := find.DescribeFile(f)
+	if err != nil || d.Context <= 0 || d.Context >= asked {
+		return asked, err
+	}
+	log.Warn("the context is less than --context: the model was trained for no more", "model", n.Name, "tokens", d.Context, "asked", asked)
+	return d.Context, nil
+}
+
+// Open opens a model with options that no flag here names. It logs the context, and recommendations of the model that are not used.
 func (c *ServedFlags) Open(n Model, o grove.Options, log *slog.Logger) (*grove.Model, error) {
-	o.Context, o.CacheType, o.Threads, o.Parallel, o.NoRepack = int(c.Context.N), string(c.Cache.Type), int(c.Threads.N), int(c.Parallel.N), c.Repack.Off
-	o.ChatTemplate, o.Reasoning, o.Forget, o.SkipAdapters, o.Log = n.Template, grove.Reasoning(c.Reasoning.How), c.Forget, c.SkipAdapters, log
+	context, err := c.context(n, log)
+	if err != nil {
+		return nil, err
+	}
+	o.Context, o.CacheType, o.Threads, o.Parallel, o.NoRepack = context, string(c.Cache.Type), int(c.Threads.N), int(c.Parallel.N), c.Repack.Off
+	o.ChatTemplate, o.Reasoning, o.Forget, o.SkipAdapters, o.Log = n.Template, grove.Reasoning(c.Reasoning.How), c.Forget, c.SkipAdapters, log.With("model", n.Name)
 	o.Guides = c.Guide
 	c.Beside(&o)
 	m, err := flags.Model{Path: n.Path}.Open(o)

@@ -13,6 +13,7 @@ import (
 	"grove/internal/mmap"
 	"grove/internal/weights/find"
 	"grove/internal/weights/gguf"
+	"grove/internal/weights/ollama"
 )
 
 // showCommand describes a model.
@@ -35,6 +36,10 @@ type shownModel struct {
 	Sampling     map[string]any `json:"sampling"`
 	License      string         `json:"license"`
 	Path         string         `json:"path"`
+	System       string         `json:"system,omitempty"`
+	Stop         []string       `json:"stop,omitempty"`
+	Adapters     []string       `json:"adapters,omitempty"`
+	Notes        []string       `json:"notes,omitempty"` // what of the model is not used
 
 	order []string // of the settings in Sampling
 }
@@ -89,7 +94,14 @@ func (m *shownModel) read(f *gguf.File) error {
 	if paths := f.Paths(); len(paths) > 0 {
 		m.Path = paths[0]
 	}
-	return nil
+	m.Adapters = f.Adapters
+	for key, to := range map[string]*[]string{ollama.KeyStop: &m.Stop, ollama.KeyNotes: &m.Notes} {
+		if *to, _, err = f.Strings(key); err != nil {
+			return err
+		}
+	}
+	m.System, _, err = f.String(ollama.KeySystem)
+	return err
 }
 
 // setting returns a value that JSON has: a number that is not finite becomes a text.
@@ -136,6 +148,18 @@ func (m *shownModel) write() error {
 	line("license", "%s", m.License)
 	if m.Path != "" {
 		line("path", "%s", m.Path)
+	}
+	if m.System != "" {
+		line("system", "%q", m.System)
+	}
+	if len(m.Stop) > 0 {
+		line("stop", "%q", m.Stop)
+	}
+	for _, path := range m.Adapters {
+		line("adapter", "%s", path)
+	}
+	for _, note := range m.Notes {
+		line("not used", "%s", note)
 	}
 	return w.Flush()
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,14 +11,16 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"grove/internal/command/exit"
 	"grove/internal/command/flags"
+	"grove/internal/suite/scripts"
 )
 
 // badValues are values that each variable refuses, whatever the command.
 var badValues = map[string]string{
 	"GROVE_ACCEPT": "klingon", "GROVE_ADDR": "nowhere", "GROVE_ALLOW_HOST": "a/b", "GROVE_ALLOW_ORIGIN": "::", "GROVE_API_KEY_FILE": "none.txt", "GROVE_CACHE_TYPE": "q9", "GROVE_MAX_PREFIX_BYTES": "much", "GROVE_PREFIX_DIR": "none",
 	"GROVE_CHAT_TEMPLATE": "none.jinja", "GROVE_DATASTORE": "none.store", "GROVE_DRAFT": "none.gguf", "GROVE_HOST": "a/b", "GROVE_LOG_FORMAT": "xml", "GROVE_LOG_LEVEL": "loud", "GROVE_MEMORY_LIMIT": "much", "GROVE_MAX_SESSIONS": "many", "GROVE_MAX_SESSION_BYTES": "much",
-	"GROVE_METHOD": "klingon", "GROVE_OTLP_TRACES_ENDPOINT": "ftp://box", "GROVE_METRICS": "klingon", "GROVE_MODEL": "none.gguf", "GROVE_POOLING": "most", "GROVE_PORT": "web", "GROVE_SAMPLING_ORDER": "none",
+	"GROVE_METHOD": "klingon", "GROVE_OTLP_TRACES_ENDPOINT": "ftp://box", "GROVE_METRICS": "klingon", "GROVE_MODEL": "none.gguf", "GROVE_POOLING": "most", "GROVE_PORT": "web", "GROVE_PRE_TOKENIZER": "klingon", "GROVE_SAMPLING_ORDER": "none",
 	"GROVE_SEARCH": "klingon", "GROVE_SESSION_DIR": "none", "GROVE_STATE_DIR": "text.txt", "GROVE_URL": "ftp://box", "GROVE_THREADS": "1e3",
 }
 
@@ -41,7 +42,7 @@ var argumentsOf = map[string]string{
 // leaves calls do for each command and each of its flags with a variable.
 func leaves(t *testing.T, do func(command string, flag *kong.Flag, variable string)) {
 	t.Helper()
-	parser, err := kong.New(&commands{}, options()...)
+	parser, err := kong.New(&commands{}, program.Options()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,14 +84,14 @@ func TestVariablesRefused(t *testing.T) {
 		words := strings.Fields(command + " " + argumentsOf[command])
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a command that takes the value may serve for ever
 		defer cancel()
-		cmd := exec.CommandContext(ctx, "grove", words...)
-		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), variable+"="+badValue(f, variable), "GROVE_OFFLINE=1")
-		out, _ := cmd.CombinedOutput() // the exit code tells
-		last := strings.TrimRight(string(out), "\n")
+		r, err := scripts.Run(ctx, scripts.Command{Args: words, Dir: dir, Env: append(os.Environ(), variable+"="+badValue(f, variable), "GROVE_OFFLINE=1")})
+		if err != nil {
+			t.Fatalf("%s=%s grove %s: %v", variable, badValue(f, variable), strings.Join(words, " "), err)
+		}
+		last := strings.TrimRight(string(r.Stderr), "\n")
 		last = last[strings.LastIndex(last, "\n")+1:]
-		if code := cmd.ProcessState.ExitCode(); code != 78 || !strings.HasPrefix(last, "grove: "+variable+": ") && !strings.Contains(last, " or "+variable+": ") {
-			t.Errorf("%s=%s grove %s: exit code %d, %s", variable, badValue(f, variable), strings.Join(words, " "), code, last)
+		if r.Code != exit.CodeVariable || !strings.HasPrefix(last, "grove: "+variable+": ") && !strings.Contains(last, " or "+variable+": ") {
+			t.Errorf("%s=%s grove %s: exit code %d, %s", variable, badValue(f, variable), strings.Join(words, " "), r.Code, last)
 		}
 	})
 	for variable := range badValues {
@@ -102,7 +103,7 @@ func TestVariablesRefused(t *testing.T) {
 
 // TestVariablesTaken: every flag takes the value of its variable as it takes one of the command line, which comes first.
 func TestVariablesTaken(t *testing.T) {
-	parser, err := kong.New(&commands{}, options()...)
+	parser, err := kong.New(&commands{}, program.Options()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,10 +159,14 @@ func goodValue(f *kong.Flag) string {
 		return "sam"
 	case "GROVE_METRICS":
 		return "vllm"
+	case "GROVE_PATH_PREFIX":
+		return "/llm"
 	case "GROVE_POLICY":
 		return "factor"
 	case "GROVE_POOLING":
 		return "mean"
+	case "GROVE_PRE_TOKENIZER":
+		return "qwen2"
 	case "GROVE_SAMPLING_ORDER":
 		return "openai"
 	case "GROVE_REASONING":

@@ -32,10 +32,30 @@ type compiler struct {
 // Compile turns a JSON Schema into the grammar of the JSON texts that it accepts, with lexemes in the store of the options. Errors are of type
 // [*Error]: they name the place and the reason. The grammar follows the contract of [grammar.Source].
 func Compile(text []byte, o Options) (grammar.Source, error) {
+	c, f, err := newCompiler(text, o)
+	if err != nil {
+		return nil, err
+	}
+	return newSource(c, f), nil
+}
+
+// Texts returns the strings that a JSON Schema accepts, as texts without quotes and escapes, in the store of the options. Errors are as
+// those of [Compile].
+func Texts(text []byte, o Options) (regex.ID, error) {
+	c, f, err := newCompiler(text, o)
+	if err != nil {
+		return regex.Nothing, err
+	}
+	all := c.scalarsOf(f).Text
+	return all, c.broken()
+}
+
+// newCompiler reads a schema and checks it whole. It returns the formula of its values.
+func newCompiler(text []byte, o Options) (*compiler, *formula, error) {
 	o.Limits = o.Limits.withDefaults()
 	root, err := document.Parse(text, o.Limits.Bytes, o.Limits.Depth)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if o.Draft == Auto {
 		o.Draft = Draft2020
@@ -59,10 +79,7 @@ func Compile(text []byte, o Options) (grammar.Source, error) {
 		f.at = root
 	}
 	c.check(f)
-	if err := c.broken(); err != nil {
-		return nil, err
-	}
-	return newSource(c, f), nil
+	return c, f, c.broken()
 }
 
 // broken returns the first error, of the store too.

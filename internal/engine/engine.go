@@ -135,7 +135,7 @@ func (c *Config) complete(info *model.Info) (kv.Config, error) {
 	}
 	c.Seqs = cmp.Or(c.Seqs, 1)
 	if c.Context < 1 || c.Context > info.Context {
-		return kv.Config{}, fmt.Errorf("engine: a context of %d tokens; the model was trained for %d", c.Context, info.Context)
+		return kv.Config{}, fmt.Errorf("engine: a context of %d tokens; the model was trained for %d (%s)", c.Context, info.Context, cmp.Or(info.Name, "a model of architecture "+info.Arch))
 	}
 	c.Tokens = cmp.Or(c.Tokens, c.Context*c.Seqs)
 	if c.Queue < 0 || c.Tokens < c.Context {

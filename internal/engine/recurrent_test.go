@@ -87,6 +87,30 @@ func TestRecurrentTexts(t *testing.T) {
 	}
 }
 
+// TestRecurrentTurns: in a long context too, a text that parts from another one near its end computes little again, and one that parts from it further back
+// a part of the way.
+func TestRecurrentTurns(t *testing.T) {
+	pool := par.New(2)
+	t.Cleanup(pool.Close)
+	e, err := engine.New(modeltest.Recurrent{Vocab: 48, Context: 1 << 17}.Open(t, pool), pool, engine.Config{Context: 1 << 17, Tokens: 1 << 17, Seqs: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := text(5000)
+	s := sequence(t, e)
+	draw(t, s, 1, first)
+	s.Close()
+	for _, c := range []struct{ same, least int }{{2300, 2048}, {4000, 3072}, {4700, 4608}, {4990, 4864}} {
+		ids := append(slices.Clone(first[:c.same]), 47-first[c.same]%47)
+		s := sequence(t, e)
+		draw(t, s, 1, ids)
+		if n := s.Reused(); n < c.least || n > c.same {
+			t.Errorf("of %d equal tokens %d were found, want %d or more", c.same, n, c.least)
+		}
+		s.Close()
+	}
+}
+
 // TestRecurrentPreempted expects texts that take each other's pages to be as they are alone.
 func TestRecurrentPreempted(t *testing.T) {
 	texts := [][]token.ID{text(200), append([]token.ID{1}, text(190)...)}

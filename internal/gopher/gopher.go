@@ -3,9 +3,8 @@
 package gopher
 
 import (
-	"bytes"
 	"compress/gzip"
-	_ "embed" // the models
+	"embed"
 	"io"
 	"sync"
 )
@@ -18,28 +17,27 @@ const (
 	DiffusionName = "gopher-diffusion"
 )
 
-//go:embed gopher-target.q8_0.gguf
-var target []byte
+// The models are compressed in the program; the first use of one unpacks it, which takes some 30 ms for the larger two.
+//
+//go:embed gopher-target.q8_0.gguf.gz gopher-draft.q8_0.gguf.gz gopher-nano.q8_0.gguf.gz gopher-diffusion.q8_0.gguf.gz
+var files embed.FS
 
-//go:embed gopher-draft.q8_0.gguf.gz
-var draft []byte
+var unpacked = map[string]func() []byte{}
 
-//go:embed gopher-nano.q8_0.gguf.gz
-var nano []byte
-
-//go:embed gopher-diffusion.q8_0.gguf.gz
-var diffusion []byte
-
-// The models that the first run does without are compressed in the program; the first use of one unpacks it.
-var (
-	unpackedDraft     = sync.OnceValue(func() []byte { return unpack(draft) })
-	unpackedNano      = sync.OnceValue(func() []byte { return unpack(nano) })
-	unpackedDiffusion = sync.OnceValue(func() []byte { return unpack(diffusion) })
-)
+func init() {
+	for _, name := range Names() {
+		unpacked[name] = sync.OnceValue(func() []byte { return unpack(name) })
+	}
+}
 
 // unpack panics for a file that is damaged: the files are part of the program.
-func unpack(file []byte) []byte {
-	r, err := gzip.NewReader(bytes.NewReader(file))
+func unpack(name string) []byte {
+	file, err := files.Open(name + ".q8_0.gguf.gz")
+	if err != nil {
+		panic(err)
+	}
+	defer file.Close()
+	r, err := gzip.NewReader(file)
 	if err != nil {
 		panic(err)
 	}
@@ -51,22 +49,15 @@ func unpack(file []byte) []byte {
 }
 
 // Model returns the GGUF file of gopher-target. The bytes are shared and must not be changed.
-func Model() []byte { return target }
+func Model() []byte { return Named(Name) }
 
 // Names returns the names of the models, the largest first, and behind these that of the model of masked diffusion.
 func Names() []string { return []string{Name, DraftName, NanoName, DiffusionName} }
 
 // Named returns the GGUF file of a model by its name, nil where there is none. The bytes are shared and must not be changed.
 func Named(name string) []byte {
-	switch name {
-	case Name:
-		return target
-	case DraftName:
-		return unpackedDraft()
-	case NanoName:
-		return unpackedNano()
-	case DiffusionName:
-		return unpackedDiffusion()
+	if f := unpacked[name]; f != nil {
+		return f()
 	}
 	return nil
 }

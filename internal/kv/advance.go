@@ -205,6 +205,7 @@ func (k *Cache) takeOver(t *trunk) {
 func (k *Cache) nameSnapshot(t *trunk, s Snapshot) {
 	if !t.unnamed(s.Index) {
 		s.State = k.states.pool.seal(s.State, t.hashes[s.Index/PageTokens-1])
+		k.thin(t, s.Index)
 	}
 	k.states.pool.drop(s.State)
 }

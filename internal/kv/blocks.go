@@ -11,14 +11,13 @@ import (
 // head, and the pages that hold them. The usual list is a range: every block. What a layer keeps ([Keep.Span]) limits
 // each row besides. Valid until the next verb; read only.
 type Blocks struct {
-	tokens    int
-	table     []int32 // the page of each block
-	at        int     // offset of the layer in a page
-	head      int     // bytes of a head
-	keys      int     // of these, those of its keys
-	lists     []list
-	pageBytes int
-	memory    []byte
+	tokens int
+	table  []int32 // the page of each block
+	at     int     // offset of the layer in a page
+	head   int     // bytes of a head
+	keys   int     // of these, those of its keys
+	lists  []list
+	pool   *pool
 }
 
 // list is the blocks below end that are read, ascending; blocks from end on are all read.
@@ -38,9 +37,8 @@ func (l *list) has(block int32) bool {
 // Blocks returns the blocks of its trunk that the rows of an open sequence read in a layer.
 func (k *Cache) Blocks(s forest.Seq, layer int) (b Blocks) {
 	t, place, size := &k.seqs[s], &k.places[layer], k.config.Layers[layer].HeadSize()
-	pool := k.groups[place.group].pool
 	b = Blocks{
-		tokens: k.kept(t, place.group, len(t.entries)), table: t.tables[place.group], pageBytes: pool.pageBytes, memory: pool.memory,
+		tokens: k.kept(t, place.group, len(t.entries)), table: t.tables[place.group], pool: k.groups[place.group].pool,
 		at: place.inPage, keys: k.Format.KeyBytes(size.Key),
 	}
 	b.head = b.keys + k.Format.ValueBytes(size.Value)
@@ -64,8 +62,9 @@ func (b *Blocks) Page(head, block int) (keys, values []byte) {
 	if block*PageTokens >= b.tokens {
 		return nil, nil
 	}
-	at := int(b.table[block])*b.pageBytes + b.at + head*b.head
-	return b.memory[at : at+b.keys : at+b.keys], b.memory[at+b.keys : at+b.head : at+b.head]
+	at := b.at + head*b.head
+	page := b.pool.bytes(b.table[block])[at : at+b.head : at+b.head]
+	return page[:b.keys:b.keys], page[b.keys:]
 }
 
 // Same reports whether a block of two trunks, in the same layer, is one page, which is read once for both. It is false

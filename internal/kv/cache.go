@@ -269,17 +269,17 @@ func pagesOf(tokens int) int { return (tokens + PageTokens - 1) / PageTokens }
 // Bytes returns the memory of the cache, in bytes, once every page was used.
 func (k *Cache) Bytes() int { return k.Memory().Total() }
 
-// Memory returns the bytes that the cache has allocated: those of [MemoryOf].
+// Memory returns the bytes that the cache takes once every page was used: those of [MemoryOf].
 func (k *Cache) Memory() (m Memory) {
 	m.Scratch = len(k.scratch)
 	for _, g := range k.groups {
-		m.Pages += len(g.pool.memory)
+		m.Pages += g.pool.size()
 	}
 	if k.Crosses() {
-		m.Pages += len(k.sources.pool.memory)
+		m.Pages += k.sources.pool.size()
 	}
 	if st := k.states; st != nil {
-		m.States = len(st.pool.memory) + 4*len(st.records)
+		m.States = st.pool.size() + 4*len(st.records)
 	}
 	return m
 }

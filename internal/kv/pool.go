@@ -9,14 +9,16 @@ import (
 // digest is the hash of the entries of a sealed page and of all pages before it.
 type digest [sha256.Size]byte
 
-// pool owns the pages of one layer group: fixed memory, reference counts, and the idle list: sealed pages
-// without references, which later sequences may find, the least recently used first.
+// pool owns the pages of one layer group: memory that grows to a bound, reference counts, and the idle list: sealed pages
+// without references, which later sequences may find, the least recently used first. Memory comes in slabs of some pages, each
+// allocated when its first page is taken, so that a large bound costs nothing until texts are as long.
 //
 //	K1  a page with references is in no list; one without references is in free (no hash) or in the idle list (hash)
 //	K2  the bytes of a page with a hash never change
 type pool struct {
 	pageBytes int
-	memory    []byte
+	slabPages int      // pages of a slab
+	slabs     [][]byte // of pageBytes each page; nil: not allocated
 	pages     []page
 	free      []int32
 	byHash    map[digest]int32
@@ -34,22 +36,41 @@ type page struct {
 
 const noPage = -1
 
+// slabBytes is the least bytes of a slab: large enough that the system backs it by large pages.
+const slabBytes = 32 << 20
+
 func newPool(n, pageBytes int) *pool {
 	p := &pool{
-		pageBytes: pageBytes, memory: make([]byte, n*pageBytes), pages: make([]page, n),
-		free: make([]int32, n), byHash: make(map[digest]int32, n), oldest: noPage, newest: noPage,
+		pageBytes: pageBytes, slabPages: max(1, min(n, (slabBytes+pageBytes-1)/max(1, pageBytes))), pages: make([]page, n),
+		free: make([]int32, n), byHash: make(map[digest]int32), oldest: noPage, newest: noPage,
 	}
-	machine.HugePages(p.memory)
+	p.slabs = make([][]byte, (n+p.slabPages-1)/p.slabPages)
 	for i := range p.free {
-		p.free[i] = int32(n - 1 - i) // page 0 is taken first: untouched memory is no memory
+		p.free[i] = int32(n - 1 - i) // page 0 is taken first: slabs are allocated in their order
+	}
+	if n > 0 {
+		p.allocate(0) // short texts allocate nothing
 	}
 	return p
 }
 
-// bytes returns the memory of a page.
+// allocate makes the slab of a page, if there is none. Readers of other slabs may run meanwhile.
+func (p *pool) allocate(id int32) {
+	i := int(id) / p.slabPages
+	if p.slabs[i] != nil {
+		return
+	}
+	p.slabs[i] = make([]byte, min(p.slabPages, len(p.pages)-i*p.slabPages)*p.pageBytes)
+	machine.HugePages(p.slabs[i])
+}
+
+// size returns the bytes of all pages, once each was used.
+func (p *pool) size() int { return len(p.pages) * p.pageBytes }
+
+// bytes returns the memory of a page that was taken.
 func (p *pool) bytes(id int32) []byte {
-	at := int(id) * p.pageBytes
-	return p.memory[at : at+p.pageBytes : at+p.pageBytes]
+	at := int(id) % p.slabPages * p.pageBytes
+	return p.slabs[int(id)/p.slabPages][at : at+p.pageBytes : at+p.pageBytes]
 }
 
 // available returns the number of pages that take can return.
@@ -62,6 +83,7 @@ func (p *pool) take() (int32, bool) {
 		id := p.free[n-1]
 		p.free = p.free[:n-1]
 		p.pages[id] = page{refs: 1}
+		p.allocate(id)
 		return id, true
 	}
 	id := p.oldest
@@ -136,6 +158,18 @@ func (p *pool) seal(id int32, h digest) int32 {
 	p.pages[id].hashed, p.pages[id].hash = true, h
 	p.byHash[h] = id
 	return id
+}
+
+// forget frees the page of a hash that has no references, if there is one.
+func (p *pool) forget(h digest) {
+	id, ok := p.byHash[h]
+	if !ok || p.pages[id].refs > 0 {
+		return
+	}
+	p.unlink(id)
+	delete(p.byHash, h)
+	p.pages[id] = page{}
+	p.free = append(p.free, id)
 }
 
 // own returns a page of the same bytes that has one reference and no hash, in exchange for the caller's reference.

@@ -140,7 +140,7 @@ func (k *Cache) SourceBlocks(s forest.Seq, layer int) Blocks {
 	src, size := &k.seqs[s].source, k.config.Layers[layer].Cross.HeadSize()
 	keys := k.Format.KeyBytes(size.Key)
 	return Blocks{
-		tokens: src.tokens, table: src.table, pageBytes: k.sources.pool.pageBytes, memory: k.sources.pool.memory,
+		tokens: src.tokens, table: src.table, pool: k.sources.pool,
 		at: k.sources.at[layer], keys: keys, head: keys + k.Format.ValueBytes(size.Value),
 	}
 }

@@ -125,9 +125,25 @@ func layout(c *Config) (*states, float64, error) {
 	return st, need, nil
 }
 
-// cadence returns the number of indices between the snapshots of a text: a context has spareStates of them.
+// mostCadence is the most indices between two snapshots: what a text that another one nearly begins with computes again, however long the context is.
+const mostCadence = 4 * PageTokens
+
+// cadence returns the number of indices between the snapshots of a text: a context has spareStates of them, or more, which [Cache.thin] makes fewer.
 func cadence(context int) int {
-	return pagesOf((context+spareStates-1)/spareStates) * PageTokens
+	return min(pagesOf((context+spareStates-1)/spareStates)*PageTokens, mostCadence)
+}
+
+// thin lets snapshots of a trunk go as one at index end is named: the further back, the fewer stay, two or three for each doubling of the distance. So the end
+// of a text, where an agent's next turn parts from it, has all of them, and a beginning that other texts share has some.
+func (k *Cache) thin(t *trunk, end int) {
+	const dense = 4 // snapshots before the first gap
+	st := k.states
+	last := end / st.cadence
+	for i := last - dense; i > 0; i-- {
+		if step := i & -i; last-i >= dense*step {
+			st.pool.forget(t.hashes[i*st.cadence/PageTokens-1])
+		}
+	}
 }
 
 // allocate makes the room that layout has counted.

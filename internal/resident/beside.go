@@ -26,6 +26,10 @@ func (m *Model) start(o Options) (err error) {
 	if err != nil {
 		return err
 	}
+	if o.Context == 0 {
+		o.Context = m.context(o)
+		m.options.Context = o.Context
+	}
 	if err := m.run(o, m.drafting, draftRoom); err != nil {
 		return err
 	}
@@ -34,6 +38,11 @@ func (m *Model) start(o Options) (err error) {
 	m.Adapters.Room = func(n int) error {
 		_, err := room(o.Memory, m.Model.Info().Bytes+m.Engine.CacheBytes()+n)
 		return err
+	}
+	for _, path := range m.File.Adapters {
+		if _, err := m.LoadAdapter(adapters.File{Path: path, Scale: 1}); err != nil {
+			return fmt.Errorf("grove: the model's own adapter, a layer of ollama's manifest: %w", err)
+		}
 	}
 	for _, a := range o.Adapters {
 		if _, err := m.LoadAdapter(a); err != nil {
@@ -119,6 +128,10 @@ const beMiddle = "be the middle model"
 func (m *Model) readModel(o Options, path, does string, threads *par.Pool) (d *Model, err error) {
 	o.Memory = m.left(o)
 	f, err := m.besideFile(path, does, o.Memory)
+	if err == nil && len(f.Adapters) > 0 && does != "draft" {
+		_ = f.Close()
+		err = &OptionError{Err: fmt.Errorf("grove: the model has an adapter of its own, a layer of ollama's manifest, and cannot %s with it; merge both into one file", does)}
+	}
 	if err == nil {
 		d, o.Context = &Model{File: f, Pool: threads}, 0
 		if err = d.read(o); err != nil {

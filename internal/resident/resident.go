@@ -3,12 +3,14 @@
 package resident
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"grove/internal/engine"
 	"grove/internal/engine/adapters"
@@ -36,7 +38,7 @@ type OptionError = options.Error
 // Options says how a model is brought into memory, and what is beside it. The fields are those of the same names of package grove, which
 // has checked them; numbers have no defaults here.
 type Options struct {
-	Context   int // 0: the model's own
+	Context   int // 0: the model's own, as memory allows
 	CacheType string
 	Threads   int
 	Parallel  int
@@ -93,14 +95,25 @@ type Model struct {
 
 	accelerates int // of a module that adds to the first layers of the model: the number of what it adds
 
-	closing sync.Once
-	closed  error // of [Model.Close]
+	life life
 }
+
+// life is what a model keeps from [Open] to [Model.Close].
+type life struct {
+	asked   int    // the context that was asked for; 0: none
+	counted uint64 // bytes that it adds to taken
+	once    sync.Once
+	err     error // of Close
+}
+
+// taken is the bytes of weights and caches of the models that are open in this process.
+var taken atomic.Uint64
 
 // Open brings the model of a file, which belongs to it from now on, into memory. Errors: an [*OptionError]; *model.LoadError or the
 // tokenizer's for a model that cannot be run; those of the files of what is beside it.
 func Open(f *gguf.File, o Options) (*Model, error) {
 	m := &Model{File: f, Pool: par.New(o.Threads), options: o}
+	m.life.asked = o.Context
 	err := mmap.Catch(func() error {
 		if err := o.checkFiles(); err != nil {
 			return err
@@ -114,6 +127,8 @@ func Open(f *gguf.File, o Options) (*Model, error) {
 		_ = m.Close() // its error would only hide the cause
 		return nil, err
 	}
+	m.life.counted = m.bytes()
+	taken.Add(m.life.counted)
 	runtime.GC()                   // what loading left behind is as large as the vocabulary
 	if !o.NoRepack && !crowds(f) { // else the file is read whole only for the first session
 		f.Prepare(m.Pool.Idle())
@@ -126,7 +141,7 @@ func (m *Model) read(o Options) (err error) {
 	if _, err = room(o.Memory, m.File.LayerBytes()); err != nil { // before any of it is read
 		return &OptionError{Err: err}
 	}
-	m.Model, err = model.Open(m.File, m.Pool, model.Options{NoRepack: o.NoRepack || crowds(m.File), Context: o.Context, Progress: o.Progress})
+	m.Model, err = model.Open(m.File, m.Pool, model.Options{NoRepack: o.NoRepack || crowds(m.File), Context: cmp.Or(o.Context, advised(m.File)), Progress: o.Progress})
 	if err == nil {
 		m.Tokenizer, err = tokenizer.FromGGUF(m.File)
 	}
@@ -240,14 +255,15 @@ func (m *Model) Files() []string {
 // Close ends what is computed, within a layer's time, keeps what drafting has learned, stops the threads and closes the files. A further
 // Close returns what the first returned.
 func (m *Model) Close() error {
-	m.closing.Do(func() {
+	m.life.once.Do(func() {
+		taken.Add(-m.life.counted)
 		if m.Engine != nil {
 			m.Engine.Close()
 		}
-		m.closed = errors.Join(m.closeBeside(), m.Datastore.Close())
+		m.life.err = errors.Join(m.closeBeside(), m.Datastore.Close())
 		m.methods.save()
 		m.Pool.Close()
-		m.closed = errors.Join(m.closed, m.File.Close())
+		m.life.err = errors.Join(m.life.err, m.File.Close())
 	})
-	return m.closed
+	return m.life.err
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"grove/internal/weights/gguf"
+	"grove/internal/weights/ollama"
 )
 
 // Advice has the settings that a model's file recommends for the draw of tokens: the keys general.sampling.* that llama.cpp writes, and
@@ -25,6 +26,12 @@ type Advice struct {
 	Order        *Order
 	Repeat       *float32 // [sample.Penalties].Repeat
 	RepeatWindow *int     // tokens at the end of the text that penalties look at; -1: all
+	Typical      *float32 // [sample.Params].TypicalP
+	Presence     *float32 // [sample.Penalties].Presence
+	Frequency    *float32 // [sample.Penalties].Frequency
+	Stop         []string // texts that end an answer whose request names none
+	MaxTokens    *int     // of an answer whose request does not say
+	Seed         *uint64  // of a request without one
 
 	// Ignored says what the file gives and is not used: a line for each key, with its value and the reason.
 	Ignored []string
@@ -41,6 +48,9 @@ func (a Advice) Apply(s *Params, p *Penalties) {
 	put(&s.XTC, a.XTC)
 	put(&s.Mirostat, a.Mirostat)
 	put(&s.Order, a.Order)
+	put(&s.TypicalP, a.Typical)
+	put(&p.Presence, a.Presence)
+	put(&p.Frequency, a.Frequency)
 	put(&p.Repeat, a.Repeat)
 	put(&p.RepeatWindow, a.RepeatWindow)
 	put(&p.Window, a.RepeatWindow)
@@ -69,6 +79,12 @@ func (a Advice) String() string {
 	add("order", a.Order != nil, func() any { return *a.Order })
 	add("repeat penalty", a.Repeat != nil, func() any { return *a.Repeat })
 	add("of the last", a.RepeatWindow != nil, func() any { return *a.RepeatWindow })
+	add("typical-p", a.Typical != nil, func() any { return *a.Typical })
+	add("presence penalty", a.Presence != nil, func() any { return *a.Presence })
+	add("frequency penalty", a.Frequency != nil, func() any { return *a.Frequency })
+	add("stop", len(a.Stop) > 0, func() any { return fmt.Sprintf("%q", a.Stop) })
+	add("at most", a.MaxTokens != nil, func() any { return fmt.Sprint(*a.MaxTokens, " tokens") })
+	add("seed", a.Seed != nil, func() any { return *a.Seed })
 	return strings.Join(all, ", ")
 }
 
@@ -126,9 +142,36 @@ func ReadAdvice(f *gguf.File) (a Advice) {
 	case a.Repeat != nil && a.RepeatWindow == nil:
 		a.RepeatWindow = &window
 	}
+	a.Typical = r.float("typical_p", func(x float32) error { return Params{TypicalP: x}.Validate() })
+	a.Presence = r.float("penalty_present", func(x float32) error { return (&Penalties{Presence: x}).Validate(0) })
+	a.Frequency = r.float("penalty_freq", func(x float32) error { return (&Penalties{Frequency: x}).Validate(0) })
 	r.sequence(&a)
 	r.rest(&a)
+	r.answers(&a)
 	return a
+}
+
+// answers reads what the file says of answers besides their draw, and the notes of who opened it.
+func (r *adviser) answers(a *Advice) {
+	var err error
+	if a.Stop, _, err = r.file.Strings(ollama.KeyStop); err != nil {
+		a.Ignored = append(a.Ignored, err.Error())
+	}
+	const most = 64 // of a request
+	if n := len(a.Stop); n > most {
+		a.Stop = a.Stop[:most]
+		a.Ignored = append(a.Ignored, fmt.Sprintf("%d stop texts; the first %d are used", n, most))
+	}
+	if n, ok, err := r.file.Uint(ollama.KeyMaxTokens); err == nil && ok && n > 0 {
+		a.MaxTokens = &n
+	}
+	if n, ok, err := r.file.Uint(ollama.KeySeed); err == nil && ok {
+		a.Seed = new(uint64(n))
+	}
+	notes, _, err := r.file.Strings(ollama.KeyNotes)
+	if err == nil {
+		a.Ignored = append(a.Ignored, notes[:min(len(notes), maxIgnored)]...)
+	}
 }
 
 // rest refuses what remains: values that contradict each other, and keys that are not known.

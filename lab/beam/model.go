@@ -25,7 +25,7 @@ import (
 type Model struct {
 	Path         string // a GGUF file, a folder or a name, as grove batch takes it, on each worker; "": the model inside the program
 	Name         string // in requests; "": that of the file. Requests that name no model get it, too
-	Context      int    // tokens of a text, prompt included; 0: the model's own, 4096 at most
+	Context      int    // tokens of a text, prompt included; 0: the model's own, as memory allows
 	CacheType    string // f32, f16 or q8_0; "": f16
 	ChatTemplate string // a name or a Jinja file on each worker; "": the model's own
 	Threads      int    // 0: one for each core that the worker may use

@@ -26,7 +26,7 @@ import heads
 import sample
 import train
 
-TARGET = os.path.join(family.HERE, "..", "..", "internal", "gopher", "gopher-target.q8_0.gguf")
+TARGET = os.path.join(family.HERE, "..", "..", "internal", "gopher", "gopher-target.q8_0.gguf.gz")
 DRAFT = os.path.join(family.HERE, "..", "..", "internal", "gopher", "gopher-draft.q8_0.gguf.gz")
 EXITS = "2,3,4,6,9"
 DESCRIPTION = ("Deep decoder of Go source: gopher-target spread over 12 narrower layers, then trained on the Go distribution's own source with "
@@ -58,7 +58,8 @@ SURPLUS = "--steps 300 --lr 3e-3"
 
 
 def ask(*what):
-    """Runs a program."""
+    """Runs a program. grove has gopher-target itself, by its name."""
+    what = ["gopher-target" if w == TARGET else w for w in what]
     print("==", *what, flush=True)
     subprocess.run([str(w) for w in what], check=True)
 

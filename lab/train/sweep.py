@@ -19,7 +19,7 @@ import sample
 import train
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TARGET = os.path.join(HERE, "..", "..", "internal", "gopher", "gopher-target.q8_0.gguf")
+TARGET = os.path.join(HERE, "..", "..", "internal", "gopher", "gopher-target.q8_0.gguf.gz")
 
 
 def flags(p, results):

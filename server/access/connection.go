@@ -27,6 +27,14 @@ type connection struct {
 	reading bool      // a goroutine reads ahead
 	ahead   []byte    // that was read
 	err     error     // that ended the reading
+	headers headerScan
+}
+
+// mixedHeaders reports whether a header so far gave a body both a length and chunks.
+func (c *connection) mixedHeaders() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.headers.mixed
 }
 
 // aheadBytes is how much is read ahead of an answer. A client that sends more is noticed to leave when it is next written to.
@@ -52,6 +60,7 @@ func (c *connection) Read(p []byte) (n int, err error) {
 		n, err = c.Conn.Read(p)
 		c.mu.Lock()
 	}
+	c.headers.add(p[:n])
 	if n == 1 && len(p) == 1 && !c.reading && c.err == nil && err == nil { // package net/http watches for the client to leave
 		c.reading = true
 		go c.watch()

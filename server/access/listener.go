@@ -42,15 +42,23 @@ func Listen(l net.Listener, c Connections) *Listener {
 // Install makes a server tell the listener which connections have requests.
 func (l *Listener) Install(h *http.Server) {
 	h.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		ctx, end := context.WithCancel(context.WithValue(ctx, connectionKey{}, c))
-		c.(*connection).end = end
+		ctx, end := context.WithCancel(context.WithValue(ctx, connectionKey{}, connectionOf(c)))
+		connectionOf(c).end = end
 		return ctx
 	}
 	h.ConnState = func(c net.Conn, s http.ConnState) {
 		if s == http.StateIdle {
-			l.wait(c.(*connection))
+			l.wait(connectionOf(c))
 		}
 	}
+}
+
+// connectionOf returns the connection of the listener that a server has, which may be below one of TLS.
+func connectionOf(c net.Conn) *connection {
+	if above, ok := c.(interface{ NetConn() net.Conn }); ok {
+		c = above.NetConn()
+	}
+	return c.(*connection)
 }
 
 // connectionKey is the key of a request's connection in its context.

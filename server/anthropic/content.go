@@ -21,10 +21,10 @@ type block struct {
 	Type      string          `json:"type" bytes:"256"`
 	Text      *string         `json:"text"`
 	Thinking  string          `json:"thinking"`
-	ID        string          `json:"id" bytes:"1024"`
+	ID        string          `json:"id" bytes:"65536"`
 	Name      string          `json:"name" bytes:"1024"`
-	Input     json.RawMessage `json:"input"`
-	ToolUseID string          `json:"tool_use_id" bytes:"1024"`
+	Input     json.RawMessage `json:"input" holds:"json"`
+	ToolUseID string          `json:"tool_use_id" bytes:"65536"`
 	Content   content         `json:"content" most:"16384"` // of a result, or of a search's
 	Source    source          `json:"source"`               // of a document, an image or a search's result
 	Title     string          `json:"title"`

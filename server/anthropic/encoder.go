@@ -99,6 +99,9 @@ func (e *encoder) Begin() error {
 	return e.emit("message_start", map[string]any{"message": e.body(nil, nil, usage{Input: len(e.Job.Answers[0].Prompt())})})
 }
 
+// Ping sends the event by which this API tells that a stream goes on.
+func (e *encoder) Ping() error { return e.emit("ping", map[string]any{}) }
+
 // Token implements [driver.Encoder].
 func (e *encoder) Token(_ int, t grove.Token, _ *serving.Timings) error {
 	return e.add(e.answer.Add(t))
@@ -106,7 +109,8 @@ func (e *encoder) Token(_ int, t grove.Token, _ *serving.Timings) error {
 
 // End implements [driver.Encoder].
 func (e *encoder) End(int) error {
-	if err := e.add(e.answer.Close()); err != nil {
+	why, _ := e.Ended(0)
+	if err := e.add(e.answer.Close(why)); err != nil {
 		return err
 	}
 	return e.endBlock()

@@ -34,6 +34,8 @@ type Server struct {
 	Store        *find.Store // into which they are pulled; nil: that of the environment
 	History      History     // of answers that later requests go on from
 
+	Kept KeptStreams // streams that can be read again
+
 	unread    atomic.Int64 // bytes of streams that wait for their clients
 	described sync.Map     // of the models' files: a Described by its path
 }

@@ -57,6 +57,9 @@ type CanvasEncoder interface {
 	Canvas(answer int, runs []any) error
 }
 
+// pinger is an Encoder whose API has an event that tells that the stream goes on, in place of a comment.
+type pinger interface{ Ping() error }
+
 // watch lets the stream tell how far the canvas or the search is, where the request asks for that.
 func (g *Generation) watch(e Encoder) (err error) {
 	if g.Watched, err = g.fields.Diffusion.Watched(g.Out != nil); err != nil {
@@ -131,7 +134,13 @@ func (x *Request) answer(q Body, framing Framing) (err error) {
 		g.Timeout = time.Duration(*f.Timeout * float64(time.Second))
 	}
 	if f.Stream {
+		k, done, err := x.keep(framing)
+		if err != nil {
+			return err
+		}
+		defer done()
 		g.Out = NewStream(x, framing)
+		g.Out.kept = k
 	}
 	var e Encoder
 	err = x.Work(func(context.Context) (err error) {
@@ -303,6 +312,9 @@ func (g *Generation) drive(e Encoder) (err error) {
 		case n.Answer >= 0:
 			return e.Token(n.Answer, n.Token, n.Timings)
 		case g.Out != nil:
+			if p, ok := e.(pinger); ok {
+				return p.Ping()
+			}
 			return g.Out.Alive()
 		}
 		return nil

@@ -147,8 +147,8 @@ func (x *Request) Reply(v any) error {
 
 // refuse answers with an error.
 func (x *Request) refuse(e *wire.Error) {
-	if e.Retry > 0 {
-		x.W.Header().Set("Retry-After", strconv.Itoa(e.Retry))
+	if e.Retry > 0 || e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable {
+		x.W.Header().Set("Retry-After", strconv.Itoa(max(1, e.Retry)))
 	}
 	if e.Status == http.StatusUnauthorized {
 		x.W.Header().Set("WWW-Authenticate", "Bearer")

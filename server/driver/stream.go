@@ -46,6 +46,8 @@ type Stream struct {
 	more    chan struct{}     // has an element where there is something to send, or the stream is closed
 	room    chan struct{}     // has one where something was sent, or sending has failed
 
+	kept *KeptStream // what is sent, for its client to read again; nil: it may not
+
 	made bytes.Buffer // the last object, as it is sent
 
 	mu     sync.Mutex
@@ -103,10 +105,14 @@ func (s *Stream) write(part []byte) error {
 	if s.sender == nil {
 		s.begin()
 	}
+	s.kept.append(part)
 	var long <-chan time.Time // has an element when the wait has become long
 	for {
 		fits, err := s.add(part)
-		if fits || err != nil {
+		switch {
+		case err != nil && s.kept != nil:
+			return nil // the client has left, and may come again
+		case fits || err != nil:
 			return err
 		}
 		if long == nil {
@@ -157,13 +163,18 @@ func signal(c chan struct{}) {
 
 // begin sends the header, and what waits from now on.
 func (s *Stream) begin() {
-	h := s.x.W.Header()
-	h.Set("Content-Type", contentTypes[s.framing])
-	h.Set("Cache-Control", "no-cache")
-	h.Set("X-Accel-Buffering", "no")
-	s.x.W.WriteHeader(http.StatusOK)
+	s.framing.header(s.x)
 	s.sender = make(chan struct{})
 	go s.send()
+}
+
+// header sends the header of a stream.
+func (f Framing) header(x *Request) {
+	h := x.W.Header()
+	h.Set("Content-Type", contentTypes[f])
+	h.Set("Cache-Control", "no-cache")
+	h.Set("X-Accel-Buffering", "no")
+	x.W.WriteHeader(http.StatusOK)
 }
 
 // send sends what waits until the stream is closed or its client takes nothing.
@@ -244,5 +255,8 @@ func (s *Stream) Close() error {
 	defer s.mu.Unlock()
 	s.x.Server.unread.Add(-int64(s.unread))
 	s.unread = 0
+	if s.kept != nil {
+		return nil
+	}
 	return s.err
 }

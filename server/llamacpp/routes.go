@@ -15,6 +15,9 @@ func Routes() []driver.Route {
 		route(nil, props, "GET /props"),
 		route(new(modelRequest), loadModel, "POST /models/load"),
 		route(new(modelRequest), unloadModel, "POST /models/unload"),
+		route(nil, resumeStream, "GET /v1/stream"),
+		route(nil, stopStream, "DELETE /v1/stream"),
+		route(new(lookupRequest), lookupStreams, "POST /v1/streams/lookup"),
 		route(nil, slots, "GET /slots"),
 		route(nil, slotAction, "POST /slots/{id}"),
 	}

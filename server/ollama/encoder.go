@@ -140,7 +140,10 @@ func (e *encoder) line(text, thoughts string, calls []answer.Call) line {
 }
 
 // End implements [driver.Encoder].
-func (e *encoder) End(int) error { return e.add(e.answer.Close()) }
+func (e *encoder) End(int) error {
+	why, _ := e.Ended(0)
+	return e.add(e.answer.Close(why))
+}
 
 // Finish implements [driver.Encoder]. The last line of a stream has no text.
 func (e *encoder) Finish() error {

@@ -31,7 +31,7 @@ type message struct {
 	ToolCalls  []toolCall        `json:"tool_calls,omitempty" most:"16384"`
 	ToolName   string            `json:"tool_name,omitempty" bytes:"1024"`
 	Name       string            `json:"name,omitempty" bytes:"1024"` // an older name of tool_name
-	ToolCallID string            `json:"tool_call_id,omitempty" bytes:"1024"`
+	ToolCallID string            `json:"tool_call_id,omitempty" bytes:"65536"`
 }
 
 // Tolerated implements [wire.Tolerant].
@@ -50,11 +50,11 @@ func (c *content) ReadJSON(r *wire.Reader) error {
 
 // toolCall is a call in a message; its arguments are an object, or a text that holds one.
 type toolCall struct {
-	ID       string `json:"id,omitempty" bytes:"1024"`
+	ID       string `json:"id,omitempty" bytes:"65536"`
 	Function struct {
 		Index     int             `json:"index"`
 		Name      string          `json:"name" bytes:"1024"`
-		Arguments json.RawMessage `json:"arguments"`
+		Arguments json.RawMessage `json:"arguments" holds:"json"`
 	} `json:"function"`
 }
 

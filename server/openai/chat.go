@@ -155,7 +155,8 @@ func (e *chatEncoder) Canvas(answer int, runs []any) error {
 
 // End implements [driver.Encoder].
 func (e *chatEncoder) End(answer int) error {
-	if err := e.sendNew(answer, e.answers[answer].Close(), nil); err != nil || e.Out == nil {
+	why, _ := e.Ended(answer)
+	if err := e.sendNew(answer, e.answers[answer].Close(why), nil); err != nil || e.Out == nil {
 		return err
 	}
 	p := chatPart{Index: answer}

@@ -21,7 +21,7 @@ type message struct {
 	Thoughts   string           `json:"reasoning,omitempty"` // the same, as vLLM and OpenRouter call it
 	Name       string           `json:"name,omitempty" bytes:"1024"`
 	ToolCalls  []toolCall       `json:"tool_calls,omitempty" most:"16384"`
-	ToolCallID string           `json:"tool_call_id,omitempty" bytes:"1024"`
+	ToolCallID string           `json:"tool_call_id,omitempty" bytes:"65536"`
 	Refusal    *string          `json:"refusal,omitempty"`
 }
 
@@ -31,7 +31,7 @@ func (message) Tolerated() []wire.Toleration { return wire.MessageFields }
 // toolCall is a call in a message of the assistant.
 type toolCall struct {
 	Index    *int     `json:"index,omitempty"` // in streams
-	ID       string   `json:"id,omitempty" bytes:"1024"`
+	ID       string   `json:"id,omitempty" bytes:"65536"`
 	Type     string   `json:"type,omitempty" bytes:"256"`
 	Function function `json:"function"`
 }
@@ -39,7 +39,7 @@ type toolCall struct {
 // function is a function's name and its arguments, an object as a text.
 type function struct {
 	Name      string `json:"name,omitempty" bytes:"1024"`
-	Arguments string `json:"arguments"`
+	Arguments string `json:"arguments" holds:"json"`
 }
 
 // Tolerated implements [wire.Tolerant].

@@ -1,12 +1,11 @@
 package openai
 
 import (
-	"strconv"
 	"time"
 
+	"grove/server/anthropic"
 	"grove/server/driver"
 	"grove/server/serving"
-	"grove/server/wire"
 )
 
 // anthropicVersion is the header by which a client asks for models as Anthropic's API describes them.
@@ -40,44 +39,16 @@ func anthropicModel(s *driver.Server, m serving.State, name string) anthropicMod
 
 // anthropicModels handles GET /v1/models for clients of Anthropic's API: pages of limit models behind after_id or before before_id.
 func anthropicModels(x *driver.Request) error {
-	all := []anthropicModelBody{}
+	p, err := anthropic.ReadPage(x)
+	if err != nil {
+		return err
+	}
+	var all []anthropicModelBody
 	for _, m := range x.Server.Pool.States() {
 		all = append(all, anthropicModel(x.Server, m, m.Name))
 		for _, a := range adapters(x.Server, m) {
 			all = append(all, anthropicModel(x.Server, m, a.ID))
 		}
 	}
-	q := x.R.URL.Query()
-	limit := 20
-	if text := q.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > 1000 {
-			return wire.Refuse("limit", "limit is %q; it must be from 1 to 1000", wire.Clip(text))
-		}
-		limit = n
-	}
-	after, before := q.Get("after_id"), q.Get("before_id")
-	for i, m := range all {
-		switch m.ID {
-		case after:
-			all = all[i+1:]
-		case before:
-			all = all[:i]
-		default:
-			continue
-		}
-		break
-	}
-	more := len(all) > limit
-	switch {
-	case more && before != "":
-		all = all[len(all)-limit:]
-	case more:
-		all = all[:limit]
-	}
-	page := map[string]any{"data": all, "has_more": more, "first_id": nil, "last_id": nil}
-	if len(all) > 0 {
-		page["first_id"], page["last_id"] = all[0].ID, all[len(all)-1].ID
-	}
-	return x.Reply(page)
+	return x.Reply(anthropic.Page(p, all, func(m anthropicModelBody) string { return m.ID }))
 }

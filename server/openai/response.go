@@ -139,7 +139,8 @@ func (e *responseEncoder) Token(_ int, t grove.Token, _ *serving.Timings) error 
 
 // End implements [driver.Encoder].
 func (e *responseEncoder) End(answer int) error {
-	if err := e.add(e.answer.Close(), nil); err != nil {
+	why, _ := e.Ended(answer)
+	if err := e.add(e.answer.Close(why), nil); err != nil {
 		return err
 	}
 	if len(e.items) == 0 { // an empty answer is a message, too

@@ -90,9 +90,9 @@ type inputItem struct {
 	Status    string           `json:"status" bytes:"256"`
 	Role      string           `json:"role" bytes:"256"`
 	Content   wire.ContentText `json:"content" most:"65536"`
-	CallID    string           `json:"call_id" bytes:"1024"`
+	CallID    string           `json:"call_id" bytes:"65536"`
 	Name      string           `json:"name" bytes:"1024"`
-	Arguments string           `json:"arguments"`
+	Arguments string           `json:"arguments" holds:"json"`
 	Output    wire.ContentText `json:"output" most:"65536"`
 	Summary   json.RawMessage  `json:"summary"` // of thoughts; the thoughts themselves are the content
 }

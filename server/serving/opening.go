@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -120,6 +121,9 @@ func (p *Pool) load(ctx context.Context, e *entry) {
 	case p.turn <- struct{}{}:
 		defer func() { <-p.turn }()
 		m, err = p.fit(ctx, e)
+		if err == nil {
+			p.restore(e, m)
+		}
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
@@ -139,6 +143,41 @@ func (p *Pool) load(ctx context.Context, e *entry) {
 	}
 	close(e.loading.over)
 	e.loading = nil
+}
+
+// restore gives a model the adapters that it had when it was closed, with their ids and scales.
+func (p *Pool) restore(e *entry, m *grove.Model) {
+	p.mu.Lock()
+	all := e.adapters
+	p.mu.Unlock()
+	if all == nil {
+		return
+	}
+	same := func(a grove.Adapter) func(grove.Adapter) bool {
+		return func(b grove.Adapter) bool { return a.ID == b.ID && a.Name == b.Name && a.Path == b.Path }
+	}
+	failed := func(name string, err error) {
+		if err != nil {
+			p.config.Log.Error("an adapter is not as it was when the model was closed", "model", e.Name, "adapter", name, "error", err)
+		}
+	}
+	for _, a := range m.Adapters() {
+		if !slices.ContainsFunc(all, same(a)) {
+			failed(a.Name, m.UnloadAdapter(a.Name))
+		}
+	}
+	open := m.Adapters()
+	var scales []grove.AdapterScale
+	for _, a := range all {
+		if !slices.ContainsFunc(open, same(a)) {
+			if _, err := m.LoadAdapter(grove.AdapterFile{Path: a.Path, Name: a.Name, ID: a.ID}); err != nil {
+				failed(a.Name, err)
+				continue
+			}
+		}
+		scales = append(scales, grove.AdapterScale{ID: a.ID, Scale: a.Scale})
+	}
+	failed("", m.ScaleAdapters(scales))
 }
 
 // fit opens a model. Where it does not fit the memory, unused models are closed, the longest unused first; where all others are in use,

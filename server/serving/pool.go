@@ -92,6 +92,9 @@ type entry struct {
 	closing *time.Timer   // closes the model after that; nil: it was never unused
 	bytes   uint64        // of weights and cache; 0: it is not open
 	gone    bool          // it was forgotten, and is not opened again
+	// adapters are those that were open, with their scales, when the model was closed last: who may not change them may close the model. nil: it was
+	// never closed.
+	adapters []grove.Adapter
 }
 
 // mostNames is the number of models that an error names.
@@ -326,6 +329,7 @@ func (p *Pool) unload(e *entry, since time.Time) error {
 		return nil
 	}
 	e.model, e.keep = nil, 0
+	e.adapters = append([]grove.Adapter{}, h.Model.Adapters()...)
 	l := h.Model.Load()
 	p.closed.Steps, p.closed.Rows, p.closed.Preempted = p.closed.Steps+l.Steps, p.closed.Rows+l.Rows, p.closed.Preempted+l.Preempted
 	l.Prefixes.Open, l.Prefixes.Queued = 0, 0

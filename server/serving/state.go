@@ -47,19 +47,30 @@ func (s State) as(a *Alias) State {
 }
 
 // Adapter returns the base of an adapter that requests name as their model, and what they ask for by that. Any other name is
-// returned as it is. Adapters of models that are not open have no name.
+// returned as it is. Adapters of models that were never open have no name.
 func (p *Pool) Adapter(name string) (model string, adapter []grove.AdapterScale) {
 	if e, _ := p.known(name); e != nil {
 		return name, nil
 	}
-	for _, s := range p.Open() {
-		for _, a := range s.Model.Model.Adapters() {
+	for _, e := range p.all() {
+		for _, a := range p.adaptersOf(e) {
 			if a.Name == name {
-				return s.Name, []grove.AdapterScale{{ID: a.ID, Scale: cmp.Or(a.Scale, 1)}}
+				return e.Name, []grove.AdapterScale{{ID: a.ID, Scale: cmp.Or(a.Scale, 1)}}
 			}
 		}
 	}
 	return name, nil
+}
+
+// adaptersOf returns the adapters that a model has, or will have when it is opened again.
+func (p *Pool) adaptersOf(e *entry) []grove.Adapter {
+	p.mu.Lock()
+	h, closed := e.model, e.adapters
+	p.mu.Unlock()
+	if h == nil {
+		return closed
+	}
+	return h.Model.Adapters()
 }
 
 // Open returns the models that are open. It does not read the catalog.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"runtime"
 	"runtime/debug"
+	gauges "runtime/metrics"
 	"sync"
 	"time"
 
@@ -75,7 +76,7 @@ func (h *Held) Do(ctx context.Context, f func() error) error {
 	case turns <- struct{}{}:
 		defer func() { <-turns }()
 		if h.body > smallBody {
-			defer h.work.tidy()()
+			defer h.work.tidy(h.body)()
 		}
 		return f()
 	case <-ctx.Done():
@@ -83,13 +84,15 @@ func (h *Held) Do(ctx context.Context, f func() error) error {
 	}
 }
 
-// tidy lets no more than half as much garbage as live memory pile up until the function that it returns is called: dead copies of a
-// large body take memory, too.
-func (w *Work) tidy() (done func()) {
+// tidy lets no more garbage pile up than the bytes of a body, as far as [garbage] allows, until the function that it returns is called: dead copies of a large
+// body take memory, too. It begins without those that reading the body has left.
+func (w *Work) tidy(body int64) (done func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.tidying++; w.tidying == 1 {
-		if w.usual = debug.SetGCPercent(50); w.usual < 50 { // less, or off: as the user has it
+		runtime.GC()
+		most := garbage(liveHeap(), body)
+		if w.usual = debug.SetGCPercent(most); w.usual < most { // less, or off: as the user has it
 			debug.SetGCPercent(w.usual)
 		}
 	}
@@ -100,6 +103,17 @@ func (w *Work) tidy() (done func()) {
 			debug.SetGCPercent(w.usual)
 		}
 	}
+}
+
+// garbage returns the percentage of garbage for work on a body, which makes up to 7 times its bytes live besides those that are: at least 5, so that models of
+// gigabytes are not looked through for each copy.
+func garbage(live, body int64) int { return int(min(50, max(5, 100*body/(live+7*body)))) }
+
+// liveHeap returns the bytes that the last collection of garbage found alive.
+func liveHeap() int64 {
+	s := []gauges.Sample{{Name: "/gc/heap/live:bytes"}}
+	gauges.Read(s)
+	return int64(s[0].Value.Uint64())
 }
 
 // set waits until the request may hold n bytes.

@@ -22,8 +22,13 @@ func NewAnswer(r *answer.Reader) *Answer { return &Answer{reader: r} }
 // Add adds a token, and returns the new parts: content, reasoning and calls. Remarks beside calls are content.
 func (a *Answer) Add(t grove.Token) []answer.Part { return a.keep(a.reader.Add(t.Text, t.Control)) }
 
-// Close ends the answer, and returns the parts that were held back.
-func (a *Answer) Close() []answer.Part { return a.keep(a.reader.End()) }
+// Close ends the answer for a reason, and returns the parts that were held back.
+func (a *Answer) Close(why string) []answer.Part {
+	if why == string(grove.FinishLength) {
+		return a.keep(a.reader.Cut())
+	}
+	return a.keep(a.reader.End())
+}
 
 // keep adds parts to the answer. Each call begins, has its arguments and is a part by itself then, also where it comes at once.
 func (a *Answer) keep(parts []answer.Part) (all []answer.Part) {

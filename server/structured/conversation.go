@@ -100,7 +100,8 @@ func (c *Conversation) functions() (strict bool, all []calls.Function, err error
 		if c.Choice.Allowed != nil && !slices.Contains(c.Choice.Allowed, f.Name) {
 			continue
 		}
-		strict = strict || slices.Contains(c.Strict, f.Name)
+		f.Loose = !slices.Contains(c.Strict, f.Name)
+		strict = strict || !f.Loose
 		all = append(all, f)
 	}
 	return strict, all, nil

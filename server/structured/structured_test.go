@@ -212,8 +212,9 @@ func TestConversation(t *testing.T) {
 		{"gpt-oss", nil, structured.Tools{}, object, "<|channel|><|message|>", "response_format tree "},
 		{"gpt-oss, a grammar", nil, structured.Tools{}, grammar, "<|channel|><|message|>", "grammar: answers of this model are messages in channels, which are held to schemas alone"},
 		{"gpt-oss, a call", []json.RawMessage{loose}, structured.Tools{Must: true}, nil, "<|channel|><|message|>", "tools tree f"},
-		{"a form that cannot be held", []json.RawMessage{json.RawMessage(`{"type":"function","function":{"name":"f","parameters":{"type":"object","anyOf":[{}]}}}`)}, structured.Tools{Must: true}, nil, "tools <arg_key>",
-			`tools: function "f": #/anyOf: calls in the form of GLM cannot be held to it`},
+		{"a form that cannot be held", []json.RawMessage{json.RawMessage(`{"type":"function","function":{"name":"f","parameters":{"type":"object","anyOf":[{}]}}}`)}, structured.Tools{Must: true}, nil, "tools <arg_key>", "tools tree f"},
+		{"a form that cannot be held, of a strict one", []json.RawMessage{json.RawMessage(`{"type":"function","function":{"name":"g","parameters":{"type":"object","anyOf":[{}]}}}`)}, structured.Tools{Must: true}, nil, "tools <arg_key>",
+			`tools: function "g": #/anyOf: calls in the form of GLM cannot be held to it`},
 	} {
 		none := func(string) bool { return false }
 		conversation := structured.Conversation{

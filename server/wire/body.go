@@ -27,7 +27,7 @@ func ReadBody(w http.ResponseWriter, r *http.Request, most int64, hold func(n in
 		case len(body) < cap(body):
 			continue
 		}
-		size := 2 * len(body)
+		size := int(min(int64(2*len(body)), most+1)) // one more: more than most bytes are an error before there is room for them
 		if r.ContentLength <= int64(2*size) {
 			size = max(size, int(r.ContentLength)+1) // one more: the end is seen without more room
 		}
@@ -40,8 +40,10 @@ func ReadBody(w http.ResponseWriter, r *http.Request, most int64, hold func(n in
 
 // bodyError returns the answer to a body that cannot be read.
 func bodyError(err error) error {
-	large := new(http.MaxBytesError)
+	large, api := new(http.MaxBytesError), new(Error)
 	switch {
+	case errors.As(err, &api):
+		return api
 	case errors.As(err, &large):
 		return &Error{
 			Status: http.StatusRequestEntityTooLarge, Type: TypeInvalid, Code: "body_too_large", Message: fmt.Sprintf("the body has more than %d bytes", large.Limit),

@@ -34,6 +34,9 @@ func Decode(body []byte, into any) error { return Decoder{}.Decode(body, into) }
 // body makes no more memory than its bounds allow. Fields of type [json.RawMessage] keep parts of the body, which must not change after. The
 // error is an [*Error] that names all fields that were refused until then.
 func (d Decoder) Decode(body []byte, into any) error {
+	if err := checkPlain(body); err != nil {
+		return err
+	}
 	r := &Reader{rules: d, body: body, tokens: jsontext.NewDecoder(bytes.NewBuffer(body)), counts: map[*field]int{}}
 	v, begin, form := reflect.ValueOf(into).Elem(), jsontext.KindBeginObject, "object"
 	if v.Kind() == reflect.Slice {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -256,4 +257,45 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 	})
+}
+
+// held is a body whose texts hold JSON.
+type held struct {
+	Text string          `json:"text" holds:"json"`
+	Any  json.RawMessage `json:"any" holds:"json"`
+	More json.RawMessage `json:"more"`
+}
+
+// TestHeld: the values of JSON in texts count to the bound of all values, and are refused before they take memory.
+func TestHeld(t *testing.T) {
+	list := func(n int) string { return `{"a":[` + strings.Repeat(`{"":0},`, n) + `0]}` } // 3n+4 values
+	text := func(s string) string { return strings.TrimSpace(string(must(json.Marshal(s)))) }
+	for _, c := range []struct {
+		name, body, param string
+	}{
+		{"fit", `{"text":` + text(list(16_000)) + `,"any":` + text(list(16_000)) + `,"more":[1]}`, ""},
+		{"a text", `{"text":` + text(list(33_333)) + `}`, "text"}, {"a value that is a text", `{"any":` + text(list(33_333)) + `}`, "any"},
+		{"a value", `{"any":` + list(33_333) + `}`, "any"}, {"together", `{"text":` + text(list(17_000)) + `,"more":` + list(17_000) + `}`, "more"},
+		{"large", `{"text":` + text(list(1_500_000)) + `}`, "text"}, {"no JSON", `{"text":"{\"a\":","any":"x"}`, ""},
+	} {
+		var into held
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := wire.Decode([]byte(c.body), &into)
+		runtime.ReadMemStats(&after)
+		var e *wire.Error
+		if errors.As(err, &e) != (c.param != "") || e != nil && (e.Param != c.param || e.Code != "object_above_max_properties" || !strings.Contains(e.Message, "more than 100000 values")) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if took := int(after.TotalAlloc - before.TotalAlloc); took > 8*len(c.body)+16<<20 {
+			t.Errorf("%s: a body of %d bytes takes %d", c.name, len(c.body), took)
+		}
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -115,6 +116,14 @@ func (r *Reader) token() (jsontext.Token, error) {
 // Raw reads the next value and returns its text, which is a part of the body.
 func (r *Reader) Raw() (json.RawMessage, error) {
 	const between = " \t\r\n,:"
+	if bound := r.bound; bound != nil && bound.holds && r.Kind() == jsontext.KindString {
+		raw, err := r.tokens.ReadValue()
+		if err != nil {
+			return nil, malformed(err)
+		}
+		raw = bytes.Clone(raw)
+		return json.RawMessage(raw), r.count(unquote(raw))
+	}
 	begin, depth := r.tokens.InputOffset(), r.tokens.StackDepth()
 	for {
 		from := r.tokens.InputOffset()
@@ -133,7 +142,29 @@ func (r *Reader) Raw() (json.RawMessage, error) {
 			r.values++
 		}
 		if r.values > MaxValues {
-			return nil, r.beyond("object_above_max_properties", "the request has more than %d values of JSON here and in other fields", MaxValues)
+			return nil, r.tooMany()
+		}
+	}
+}
+
+// tooMany refuses more than [MaxValues].
+func (r *Reader) tooMany() error {
+	return r.beyond("object_above_max_properties", "the request has more than %d values of JSON here and in other fields", MaxValues)
+}
+
+// count counts the values of JSON that a text holds. What is no JSON is left to who reads it.
+func (r *Reader) count(text string) error {
+	d := jsontext.NewDecoder(strings.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	for {
+		t, err := d.ReadToken()
+		if err != nil {
+			return nil
+		}
+		if k := t.Kind(); k != jsontext.KindEndObject && k != jsontext.KindEndArray {
+			r.values++
+		}
+		if r.values > MaxValues {
+			return r.tooMany()
 		}
 	}
 }
@@ -151,6 +182,9 @@ func (r *Reader) Text() (string, error) {
 	text := unquote(raw)
 	if bound.bytes > 0 && len(text) > bound.bytes {
 		return "", r.beyond("string_above_max_length", "a text of %d bytes; at most %d", len(text), bound.bytes)
+	}
+	if bound.holds {
+		return text, r.count(text)
 	}
 	return text, nil
 }

@@ -148,13 +148,23 @@ func (f *Sampling) Request(m *grove.Model, d Defaults) (r grove.Request, err err
 		}
 		r.StopTokens = append(r.StopTokens, token.ID(id))
 	}
-	if f.Seed != nil && !f.Seed.random {
-		r.Seed = &f.Seed.n
+	a := m.Advice()
+	if r.Seed = a.Seed; f.Seed != nil {
+		r.Seed = nil
+		if !f.Seed.random {
+			r.Seed = &f.Seed.n
+		}
+	}
+	if a.MaxTokens != nil {
+		r.MaxTokens = *a.MaxTokens // where the route's field says nothing
 	}
 	r.Private = f.CachePrompt != nil && !*f.CachePrompt
 	r.Priority = -f.Priority
 	r.Stop, r.IgnoreEnd, r.CacheSalt, r.PostSampling, r.Method = f.Stop, f.IgnoreEOS, f.CacheSalt, f.PostSampling, f.Method
 	r.Accept, r.Search, r.SkipLayers, r.Adapters, r.Diffusion = f.Accept, f.Search, f.SkipLayers, Adapters(f.Lora), f.Diffusion.setting()
+	if f.Stop == nil {
+		r.Stop = a.Stop
+	}
 	r.Heal, r.HealExact = f.Heal == healTokens, f.Heal == healExact
 	return r, f.checkNames()
 }

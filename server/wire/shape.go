@@ -13,10 +13,12 @@ import (
 //
 //	most:"64"          elements of its lists in the whole body, or fields of its object
 //	bytes:"4096"       bytes of a text, also where it is in a list
+//	holds:"json"       the text, or the value where it is a text, is JSON whose values count to [MaxValues]
 //	range:"-1 100 off" the lowest and the highest number, and the meaning of the lowest; the highest may be *: no bound
 type field struct {
 	index       []int // for [reflect.Value.FieldByIndex]
 	most, bytes int
+	holds       bool
 	ranged      bool
 	low, high   float64
 	lowest      string // " (off)"
@@ -72,6 +74,7 @@ func newField(f reflect.StructField, index []int) *field {
 	}
 	n := &field{index: index}
 	n.most, n.bytes = int(number(cmp.Or(f.Tag.Get("most"), "0"))), int(number(cmp.Or(f.Tag.Get("bytes"), "0")))
+	_, n.holds = f.Tag.Lookup("holds")
 	if tag, ok := f.Tag.Lookup("range"); ok {
 		low, rest, _ := strings.Cut(tag, " ")
 		high, lowest, named := strings.Cut(rest, " ")

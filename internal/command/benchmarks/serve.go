@@ -1,6 +1,7 @@
 package benchmarks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"grove/bench/serving"
 	"grove/internal/command/exit"
 	"grove/internal/command/flags"
+	"grove/internal/command/reach"
 	"grove/internal/command/terminal"
 )
 
@@ -47,8 +49,8 @@ func (c *serveCommand) Valid() error {
 	if c.PromptTokens > 1<<20 {
 		return fmt.Errorf("--prompt-tokens: %d; it must be from 0 to %d", c.PromptTokens, 1<<20)
 	}
-	if _, err := c.Base(); err != nil {
-		return err
+	if base, err := c.Base(); err != nil || reach.Socket(base) != "" {
+		return cmp.Or(err, fmt.Errorf("--url: %.80q is a Unix socket; the server that is measured must have an address such as http://127.0.0.1:8080", base))
 	}
 	o := c.options()
 	o.Tasks = []serving.Task{{MaxTokens: max(1, int(c.MaxTokens.N))}}

@@ -57,8 +57,8 @@ func (l *line) step() error {
 	arg := l.next()
 	switch {
 	case arg == "--":
-		if l.words == 0 && l.flag(TextOnly) != nil {
-			l.out = append(l.out, "--"+TextOnly)
+		if l.words == 0 && l.flag(textOnly) != nil {
+			l.out = append(l.out, "--"+textOnly)
 		}
 		l.out, l.rest = append(append(l.out, arg), l.rest...), nil
 		return nil

@@ -23,7 +23,8 @@ var aliases = map[string]string{
 	"random-seed": "seed", "rng-seed": "seed", "stop-sequence": "stop", "dynatemp-exponent": "dynatemp-exp",
 
 	"n-parallel": "parallel", "num-parallel": "parallel", "max-num-seqs": "parallel",
-	"listen": "addr", "keepalive": idle, "keep-alive": idle, "sleep-idle-seconds": idle, "max-queue": "queue", "verbose": "log-requests",
+	"listen": "addr", "uds": "addr", "api-prefix": "path-prefix", "root-path": "path-prefix",
+	"ssl-cert-file": "tls-cert", "ssl-certfile": "tls-cert", "ssl-key-file": "tls-key", "ssl-keyfile": "tls-key", "keepalive": idle, "keep-alive": idle, "sleep-idle-seconds": idle, "max-queue": "queue", "verbose": "log-requests",
 	"enable-log-requests": "log-requests", "uvicorn-log-level": "log-level", "allowed-origins": "allow-origin",
 
 	"json-schema": "schema", "json-schema-file": "schema", "grammar-file": "grammar", "token-healing": "heal",
@@ -129,7 +130,7 @@ var others = []struct {
 	{names: "reasoning-budget reasoning-budget-message", commands: "serve", refused: true, why: "requests set it (thinking_budget_tokens); --reasoning off switches thoughts off"},
 	{names: "pooling", commands: "serve", refused: true, why: "requests set it (pooling)"},
 	{names: "no-webui no-slots", refused: true, why: "the chat page and /slots are always there; with --api-key, requests must show a key"},
-	{names: "path api-prefix root-path", commands: "serve", refused: true, why: "the server's paths are fixed; put a proxy before it"},
+	{names: "path", commands: "serve", refused: true, why: "the server has a page of its own and serves no other files; put a proxy before it"},
 	{names: "rerank reranking", refused: true, why: "grove ranks no documents"},
 	{names: "slot-save-path", refused: true, why: "--session-dir DIR keeps the keys and values of sessions, which requests name"},
 	{names: "context-shift keep", refused: true, why: "texts are never shifted: an answer ends where the context ends"},
@@ -142,7 +143,6 @@ var others = []struct {
 	{names: "no-jinja", refused: true, why: "chat templates are Jinja; --chat-template names another"},
 	{names: "modelfile parameters template", commands: "show", refused: true, why: "grove inspect --full shows all metadata, the template too"},
 	{names: "license system", commands: "show", refused: true, why: "grove show tells the licence; grove inspect --full shows all metadata"},
-	{names: "ssl-key-file ssl-cert-file", refused: true, why: "grove serves plain HTTP; put a proxy with TLS before it"},
 	{names: "outfile output", commands: "convert quantize", refused: true, why: "the new file is the second argument"},
 	{names: "timeout", commands: "serve", refused: true, why: "requests end when their clients leave; --drain bounds the end of the server"},
 }

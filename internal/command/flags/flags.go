@@ -49,7 +49,7 @@ type Parallel struct {
 
 // Context is -c. The variable context is the meaning of 0.
 type Context struct {
-	N Count `name:"context" short:"c" placeholder:"N" var:"GROVE_CONTEXT" help:"Tokens of a text, prompt included; 0: ${context=the model's own, 4096 at most}."`
+	N Count `name:"context" short:"c" placeholder:"N" var:"GROVE_CONTEXT" help:"Tokens of a text, prompt included; 0: ${context=the model's own, or as many as half of the free memory holds}."`
 }
 
 // Cache is --cache-type. The variable cache is its default.
@@ -204,6 +204,12 @@ func (f *Request) request(a grove.Advice) grove.Request {
 		s.SetTopP(float32(*f.TopP))
 	}
 	set(&s.MinP, f.MinP)
+	if r.Stop == nil {
+		r.Stop = a.Stop
+	}
+	if r.Seed == nil {
+		r.Seed = a.Seed
+	}
 	f.Stages.apply(&r)
 	return r
 }
@@ -227,6 +233,11 @@ func (f *Request) AdviceOf(m *grove.Model) grove.Advice {
 	drop(&a.Order, f.Order != nil)
 	drop(&a.Repeat, f.Repeat != nil)
 	drop(&a.RepeatWindow, f.RepeatLast != nil || a.Repeat == nil)
+	drop(&a.Seed, f.Seed.Value != nil)
+	a.MaxTokens = nil // -n decides
+	if f.Stop != nil {
+		a.Stop = nil
+	}
 	return a
 }
 
@@ -269,8 +280,8 @@ func (f Methods) LeftOut() func(method string, err error) {
 	}
 }
 
-// Describe returns the help of a flag or argument, with its environment variable.
-func Describe(value *kong.Value) string {
+// describe returns the help of a flag or argument, with its environment variable.
+func describe(value *kong.Value) string {
 	if name := value.Tag.Get("var"); name != "" {
 		return value.Help + " ($" + name + ")"
 	}

@@ -20,6 +20,21 @@ import (
 // Model is -m.
 type Model struct {
 	Path string `name:"model" short:"m" placeholder:"MODEL" var:"GROVE_MODEL" help:"A GGUF file, a directory with one, a Hugging Face folder, or a name that 'grove models' lists; without it, the model inside this program."`
+	PreTokenizer
+}
+
+// PreTokenizer is --pre-tokenizer.
+type PreTokenizer struct {
+	Pre preTokenizer `name:"pre-tokenizer" placeholder:"NAME" var:"GROVE_PRE_TOKENIZER" help:"How texts are cut for a byte-level model whose GGUF file does not say it (tokenizer.ggml.pre), as old files do not: llama-bpe, qwen2, gpt-2 and others. Without it, llama.cpp's default, with a warning."`
+}
+
+// preTokenizer is the name of a pre-tokenizer.
+type preTokenizer string
+
+// UnmarshalText implements [encoding.TextUnmarshaler]: it refuses a name that there is not. Files that are opened from now on have it.
+func (p *preTokenizer) UnmarshalText(text []byte) error {
+	*p = preTokenizer(text)
+	return tokenizer.Assume(string(text))
 }
 
 // Find returns the path of the model that a path or a name stands for, or the name of a model inside this program. A name of no
@@ -119,7 +134,11 @@ func (f Model) OpenBench(o bench.Options) (*bench.Model, error) {
 	return m, exit.File(err)
 }
 
-// announce says once that the model is the one inside the program.
-var announce = sync.OnceFunc(func() {
-	fmt.Fprintf(os.Stderr, "grove: no model is named: using %s, which is part of this program (-m MODEL names another)\n", gopher.Name)
-})
+// announce says, once a command line, that the model is the one inside the program.
+var announce = newAnnounce()
+
+func newAnnounce() func() {
+	return sync.OnceFunc(func() {
+		fmt.Fprintf(os.Stderr, "grove: no model is named: using %s, which is part of this program (-m MODEL names another)\n", gopher.Name)
+	})
+}

@@ -51,8 +51,8 @@ func OnLine(line *kong.Context, name string) bool {
 	return false
 }
 
-// TextOnly is the flag that package arguments sets where -- stands before the text. Users do not see it.
-const TextOnly = "text-only"
+// textOnly is the flag that package arguments sets where -- stands before the text. Users do not see it.
+const textOnly = "text-only"
 
 // Subject is the model and the text of a command whose arguments may name both: MODEL [TEXT...], or TEXT... alone. The variable text
 // is the help of the text.

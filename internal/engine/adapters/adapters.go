@@ -25,6 +25,7 @@ type File struct {
 	Path  string
 	Name  string  // by which requests ask for it; "": that of the file
 	Scale float64 // that requests without adapters of their own give it, besides the file's own; 0: they do without it
+	ID    int     // its number, where that is greater than those so far, as of an adapter that was open before; else it is the next one
 }
 
 // Adapter is an open adapter.
@@ -124,8 +125,8 @@ func (r *Registry) Load(f File) (Adapter, error) {
 	case len(r.open) == Most:
 		return Adapter{}, fmt.Errorf("adapters: %s: %d adapters are open, the most that can be", f.Path, Most)
 	}
-	e.ID = r.next
-	r.next++
+	e.ID = max(r.next, f.ID)
+	r.next = e.ID + 1
 	r.open, r.sets = append(r.open, e), nil
 	return e.Adapter, nil
 }

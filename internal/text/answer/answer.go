@@ -53,6 +53,8 @@ type Options struct {
 	OneCall bool              // the answer ends behind its first call
 	Certain bool              // what begins like a call is one, as a constraint holds the answer to it: its arguments come as they are written
 	ID      string            // of the answer: the ids of its calls follow from it
+
+	cut bool // [Reader.Cut] ends it
 }
 
 // callID returns the id of call n of an answer: nine letters and digits, as Mistral's templates need.

@@ -84,6 +84,7 @@ func typeOf(value []byte) string {
 // known returns the name of the function that a model calls, "" where there is none. Some models write functions.name:0, others
 // name.call.
 func (f *functions) known(name string) string {
+	name = attribute.Replace(name)
 	for _, n := range []string{name, strings.TrimSuffix(name, ".call"), strings.TrimPrefix(name, "functions.")} {
 		if _, ok := f.all[n]; ok {
 			return n
@@ -97,13 +98,27 @@ func (f *functions) known(name string) string {
 	return ""
 }
 
+// attribute reads the escapes of names that are attributes, as those of Kimi K3 are.
+var attribute = strings.NewReplacer("&quot;", `"`, "&amp;", "&")
+
 // begins reports whether a text that begins with a bracket can be a call: an object whose first key belongs to calls, or a list
-// of calls as Python writes them.
-func (f *functions) begins(text []byte, ended bool) outcome {
+// of calls as Python writes them; with plain, a list of objects.
+func (f *functions) begins(text []byte, ended, plain bool) outcome {
+	switch {
+	case len(text) == 0 && !ended:
+		return more
+	case len(text) == 0 || text[0] != '{' && text[0] != '[':
+		return failed
+	}
 	rest := bytes.TrimLeft(text[1:min(len(text), 1+maxName)], blanks)
+	if plain && text[0] == '[' && len(rest) > 0 {
+		return f.begins(text[len(text)-len(bytes.TrimLeft(text[1:], blanks)):], ended, false)
+	}
 	var all []string
 	if text[0] == '{' {
 		all = []string{`"name"`, `"type"`, `"function"`, `"parameters"`, `"arguments"`}
+	} else if plain {
+		all = []string{"{"}
 	} else {
 		for name := range f.all {
 			all = append(all, name+"(")
@@ -126,11 +141,53 @@ func objects(f *functions, m *machine) ([]Call, bool) {
 	return f.objects([]byte(m.fields[fieldObject]))
 }
 
-func (f *functions) objects(data []byte) (calls []Call, ok bool) {
-	var list []json.RawMessage
+// elements returns the elements of a list, or the one value.
+func elements(data []byte) (list []json.RawMessage, ok bool) {
 	if data[0] != '[' {
-		list = []json.RawMessage{data}
-	} else if json.Unmarshal(data, &list) != nil {
+		return []json.RawMessage{data}, true
+	}
+	return list, json.Unmarshal(data, &list) == nil
+}
+
+// plainObjects is [objects] for text that is a call only if it says nothing else: each object has a name and arguments.
+func plainObjects(f *functions, m *machine) ([]Call, bool) {
+	data := []byte(m.fields[fieldObject])
+	list, ok := elements(data)
+	for _, data := range list {
+		var o map[string]json.RawMessage
+		ok = ok && json.Unmarshal(data, &o) == nil && o["name"] != nil && (o["arguments"] != nil || o["parameters"] != nil)
+		for key := range o {
+			ok = ok && slices.Contains([]string{"name", "arguments", "parameters", "type", "id"}, key)
+		}
+	}
+	if !ok {
+		return nil, false
+	}
+	return f.objects(data)
+}
+
+// keyed builds the calls of a list of objects, each of which has the name of a function for its one key.
+func keyed(f *functions, m *machine) (calls []Call, ok bool) {
+	list, ok := elements([]byte(m.fields[fieldObject]))
+	for _, data := range list {
+		var o map[string]json.RawMessage
+		if !ok || json.Unmarshal(data, &o) != nil || len(o) != 1 {
+			return nil, false
+		}
+		for name, arguments := range o {
+			c, ok := f.call(name, arguments)
+			if !ok {
+				return nil, false
+			}
+			calls = append(calls, c)
+		}
+	}
+	return calls, len(calls) > 0
+}
+
+func (f *functions) objects(data []byte) (calls []Call, ok bool) {
+	list, ok := elements(data)
+	if !ok {
 		return nil, false
 	}
 	for _, data := range list {
@@ -193,11 +250,11 @@ func typed(f *functions, m *machine) ([]Call, bool) {
 	var keys []string
 	values := map[string][]byte{}
 	for _, a := range m.args {
-		key := strings.TrimSpace(a.key)
+		key, v := f.argument(name, a)
 		if _, ok := values[key]; !ok {
 			keys = append(keys, key)
 		}
-		_, values[key] = f.argument(name, a)
+		values[key] = v
 	}
 	out := []byte{'{'}
 	for _, key := range keys {
@@ -210,8 +267,17 @@ func typed(f *functions, m *machine) ([]Call, bool) {
 func (f *functions) argument(name string, a argument) (key string, v []byte) {
 	key = strings.TrimSpace(a.key)
 	types := f.all[name][key]
-	if a.kind != "" {
-		types = map[string][]string{"true": {"string"}}[a.kind]
+	switch kind := strings.TrimSpace(a.kind); {
+	case strings.HasPrefix(kind, "type="): // of Kimi K3
+		key = attribute.Replace(key)
+		if kind == `type="string"` {
+			return key, quote(a.value)
+		}
+		types = nil
+	case kind == "true":
+		return key, quote(a.value)
+	case kind != "":
+		types = nil
 	}
 	return key, value(a.value, types)
 }

@@ -40,6 +40,9 @@ func (r *Reader) openMessage() {
 
 // readMessages reads a header or a part of a body.
 func (r *Reader) readMessages(ended bool) bool {
+	if ended && r.o.cut && r.leaveMessage() {
+		return false
+	}
 	if !r.message.open {
 		return r.readHeader(ended)
 	}

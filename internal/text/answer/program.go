@@ -28,6 +28,7 @@ const (
 	doJump               // jump
 	doFind               // read up to the text, into a field
 	doWord               // read a word into a field
+	doCoder              // read a value of Qwen3-Coder up to its end
 	doObject             // read a value in brackets, which begins with one of the text's bytes
 	doBegins             // fail unless the text begins like a call
 	doCall               // the fields are calls
@@ -46,20 +47,41 @@ const (
 	nFields
 )
 
-func want(text string) program          { return program{{do: doWant, text: text}} }
-func opt(text string) program           { return program{{do: doOpt, text: text}} }
-func when(text string) program          { return program{{do: doWhen, text: text}} }
-func peek(bytes string) program         { return program{{do: doPeek, text: bytes}} }
+// The functions that make programs are not inlined, as they are called once and the program of the machine is smaller so.
+//
+//go:noinline
+func want(text string) program { return program{{do: doWant, text: text}} }
+
+//go:noinline
+func opt(text string) program { return program{{do: doOpt, text: text}} }
+
+//go:noinline
+func when(text string) program { return program{{do: doWhen, text: text}} }
+
+//go:noinline
+func peek(bytes string) program { return program{{do: doPeek, text: bytes}} }
+
+//go:noinline
 func find(f field, text string) program { return program{{do: doFind, text: text, field: f}} }
-func word(f field) program              { return program{{do: doWord, field: f}} }
-func object(begin string) program       { return program{{do: doObject, text: begin, field: fieldObject}} }
 
-var begins = program{{do: doBegins}}
+//go:noinline
+func word(f field) program { return program{{do: doWord, field: f}} }
 
+//go:noinline
+func object(begin string) program { return program{{do: doObject, text: begin, field: fieldObject}} }
+
+var (
+	begins     = program{{do: doBegins}}
+	plain      = program{{do: doBegins, text: "{"}}
+	coderValue = program{{do: doCoder, field: fieldValue}}
+)
+
+//go:noinline
 func call(build func(*functions, *machine) ([]Call, bool)) program {
 	return program{{do: doCall, build: build}}
 }
 
+//go:noinline
 func seq(all ...program) program { return slices.Concat(all...) }
 
 // either executes yes where the condition holds, no where it does not.
@@ -77,6 +99,8 @@ func repeat(cond program, body ...program) program {
 }
 
 // loop executes the body behind each of the texts that follow.
+//
+//go:noinline
 func loop(text string, body ...program) program { return repeat(when(text), body...) }
 
 // argument is an argument of a call whose value is a text.
@@ -95,6 +119,7 @@ type machine struct {
 	nest   brackets
 	fields [nFields]string
 	args   []argument
+	cut    bool // the answer is cut where its text ends: a name is whole only with what follows it
 }
 
 // outcome is how far a machine came.
@@ -167,7 +192,10 @@ func (m *machine) literal(text []byte, o *op, ended bool) (found, sure bool) {
 		}
 		if o.do == doWant || o.do == doOpt { // the answer ended within the marker
 			m.pos = len(text)
-			return true, true
+			return o.do == doOpt || !m.cut || len(rest) > 1, true // of one letter, a cut answer may have begun another marker
+		}
+		if m.cut && o.do == doWhen {
+			m.pos = len(text)
 		}
 	}
 	return false, true
@@ -178,7 +206,12 @@ func (m *machine) read(text []byte, o *op, ended bool, f *functions) outcome {
 	at, size, sure := 0, 0, true // of the end of the field, and of the text behind it
 	switch o.do {
 	case doBegins:
-		return f.begins(text[m.pos:], ended)
+		m.skip(text)
+		return f.begins(text[m.pos:], ended, o.text != "")
+	case doCoder:
+		if at, size, sure = m.coderValue(text, ended); !sure && !ended {
+			return more
+		}
 	case doFind:
 		size = len(o.text)
 		from := max(m.pos, m.seen-size+1)
@@ -192,7 +225,7 @@ func (m *machine) read(text []byte, o *op, ended bool, f *functions) outcome {
 		if at >= 0 {
 			at += m.pos
 		} else {
-			at, sure = len(text), ended
+			at, sure = len(text), ended && !m.cut
 		}
 	case doObject:
 		if at, sure = m.object(text, o.text); sure && at == 0 {
@@ -209,6 +242,9 @@ func (m *machine) read(text []byte, o *op, ended bool, f *functions) outcome {
 		return failed
 	}
 	m.fields[o.field] = string(text[m.pos:at])
+	if o.do == doCoder && size == 0 { // the line breaks around it are not its own
+		m.fields[o.field] = "\n" + strings.TrimSuffix(strings.TrimPrefix(m.fields[o.field], "\n"), "\n") + "\n"
+	}
 	m.pos, m.seen = at+size, 0
 	switch o.field {
 	case fieldName:
@@ -219,6 +255,54 @@ func (m *machine) read(text []byte, o *op, ended bool, f *functions) outcome {
 		m.args = append(m.args, argument{m.fields[fieldKey], m.fields[fieldValue], m.fields[fieldText]})
 	}
 	return done
+}
+
+// The ends of a value of Qwen3-Coder. It forgets the first one now and then; the others begin what follows.
+const (
+	coderEnd  = "</parameter>"
+	coderNext = "<parameter="
+	coderLast = "</function>"
+)
+
+// coderValue returns the end of a value of Qwen3-Coder and the size of its marker. A value without a marker ends where the next one
+// begins, or where its function does: a closing tag of a function with that of a call behind it, as a value may well have the first.
+func (m *machine) coderValue(text []byte, ended bool) (at, size int, sure bool) {
+	begins := func(rest []byte, marker string) (found, unsure bool) {
+		n := min(len(rest), len(marker))
+		same := marker[:n] == string(rest[:n])
+		return same && n == len(marker), same && n < len(marker) && !ended
+	}
+	for at = max(m.pos, m.seen); at < len(text); at++ {
+		n := bytes.IndexByte(text[at:], '<')
+		if n < 0 {
+			break
+		}
+		at += n
+		end, unsure := begins(text[at:], coderEnd)
+		next, unsure2 := begins(text[at:], coderNext)
+		last, unsure3 := begins(text[at:], coderLast)
+		if last {
+			const most = 64 // blanks
+			behind := text[at+len(coderLast):]
+			rest := bytes.TrimLeft(behind[:min(len(behind), most)], blanks)
+			last = ended && len(rest) == 0 && len(behind) < most
+			for _, close := range []string{"</tool_call>", "</seed:tool_call>"} {
+				found, unsure := begins(behind[min(len(behind), most)-len(rest):], close)
+				last, unsure3 = last || found, unsure3 || unsure && len(behind) < 2*most
+			}
+		}
+		switch {
+		case end:
+			return at, len(coderEnd), true
+		case next || last:
+			return at, 0, true
+		case unsure || unsure2 || unsure3:
+			m.seen = at
+			return 0, 0, false
+		}
+	}
+	m.seen = len(text)
+	return 0, 0, false
 }
 
 // object returns the end of the value in brackets that follows; 0 where none follows or its brackets do not match.

@@ -21,7 +21,7 @@ type Reader struct {
 	at       int
 	seen     int      // no marker begins before
 	machine  *machine // reads a call; nil: none
-	bare     bool     // its form has no marker
+	form     *form    // of the call
 	borrowed int      // bytes of buf that are of the prompt
 	thought  *Markers // of the thoughts that go on; nil: content
 	message  message  // gpt-oss
@@ -61,6 +61,9 @@ func NewReader(o Options) *Reader {
 	}
 	if len(r.functions.all) > 0 {
 		for i := range f.forms {
+			if f.forms[i].loose && o.Certain {
+				continue
+			}
 			r.markers = append(r.markers, marker{text: f.forms[i].begin, start: f.forms[i].bare, form: &f.forms[i]})
 		}
 	}
@@ -94,14 +97,14 @@ func (r *Reader) Add(text, control string) []Part {
 		return nil
 	}
 	r.buf = append(r.buf, text...)
-	if control != "" && r.o.Format.control[control] && !strings.Contains(text, control) {
+	if control != "" && !strings.Contains(text, control) && r.o.Format.isMark(control) {
 		r.control(control)
 	}
 	r.run(false)
 	return r.flush()
 }
 
-// End returns the rest when the answer ends.
+// End returns the rest when the answer ends, but for one that [Reader.Cut] ends.
 func (r *Reader) End() []Part {
 	if r.done {
 		return nil
@@ -119,8 +122,11 @@ func (r *Reader) End() []Part {
 func (r *Reader) Done() bool { return r.done }
 
 // control reads a control token. The model cannot have meant it as text, so that it begins thoughts anywhere, and a call in thoughts.
+// Of a marker of thoughts it may be the beginning.
 func (r *Reader) control(text string) {
-	i := slices.IndexFunc(r.markers, func(m marker) bool { return m.text == text && (m.think != nil || m.form != nil) })
+	i := slices.IndexFunc(r.markers, func(m marker) bool {
+		return m.text == text && m.form != nil || m.think != nil && (m.text == text || r.thought == nil && strings.HasPrefix(m.text, text))
+	})
 	if i >= 0 {
 		r.run(false)
 	}
@@ -177,8 +183,8 @@ func (r *Reader) readContent(ended bool) bool {
 	r.content(r.take(at))
 	switch {
 	case m.form != nil:
-		r.machine = &machine{prog: m.form.prog}
-		if r.bare = m.form.bare; !r.bare {
+		r.form, r.machine = m.form, &machine{prog: m.form.prog}
+		if !m.form.bare {
 			r.machine.pos = len(m.text)
 		}
 	case m.think != nil:
@@ -229,11 +235,14 @@ func (r *Reader) next(ended bool) (int, *marker) {
 // readCall reads a call.
 func (r *Reader) readCall(ended bool) bool {
 	text := r.buf[r.at:min(len(r.buf), r.at+maxHeld)]
+	r.machine.cut = r.o.cut
 	got, calls := r.machine.run(text, ended, r.functions)
 	switch {
 	case got == called && r.calls+len(calls) > MaxCalls:
 		got = failed
 	case (got == more || got == failed) && (ended || len(text) == maxHeld) && r.cutOff():
+		return true
+	case (got == more || got == failed) && ended && r.o.cut && r.leaveCall(text):
 		return true
 	case got == more && (ended || len(text) == maxHeld):
 		got, r.machine.pos = failed, len(text)
@@ -251,7 +260,7 @@ func (r *Reader) readCall(ended bool) bool {
 		}
 	case failed:
 		n := r.machine.pos
-		if r.machine = nil; n == 0 && r.bare { // the bracket is read, or it would begin a call again
+		if r.machine = nil; n == 0 && r.form.bare { // the bracket is read, or it would begin a call again
 			n = 1
 		}
 		r.content(r.take(r.at + n))

@@ -25,28 +25,31 @@ var tools = []json.RawMessage{
 	tool("db.list", ""),
 }
 
-// read reads an answer that comes in pieces and writes its parts: content as it is, thoughts in {}, remarks in (), calls in «».
-func read(o answer.Options, pieces ...string) string {
+// show writes the parts of an answer: content as it is, thoughts in {}, remarks in (), calls in «».
+func show(parts []answer.Part) string {
 	var b strings.Builder
 	last := answer.Content
-	note := func(parts []answer.Part) {
-		for _, p := range parts {
-			if p.Kind == answer.CallPart {
-				p.Text = p.Call.Name + p.Call.Arguments
-			}
-			if p.Kind != last || p.Kind == answer.CallPart {
-				b.WriteString([]string{"", "}", ")", "»"}[last] + []string{"", "{", "(", "«"}[p.Kind])
-			}
-			last = p.Kind
-			b.WriteString(p.Text)
+	for _, p := range parts {
+		if p.Kind == answer.CallPart {
+			p.Text = p.Call.Name + p.Call.Arguments
 		}
+		if p.Kind != last || p.Kind == answer.CallPart {
+			b.WriteString([]string{"", "}", ")", "»"}[last] + []string{"", "{", "(", "«"}[p.Kind])
+		}
+		last = p.Kind
+		b.WriteString(p.Text)
 	}
-	r := answer.NewReader(o)
-	for _, p := range pieces {
-		note(r.Add(p, ""))
-	}
-	note(r.End())
 	return b.String() + []string{"", "}", ")", "»"}[last]
+}
+
+// read reads an answer that comes in pieces and shows its parts.
+func read(o answer.Options, pieces ...string) string {
+	r := answer.NewReader(o)
+	var parts []answer.Part
+	for _, p := range pieces {
+		parts = append(parts, r.Add(p, "")...)
+	}
+	return show(append(parts, r.End()...))
 }
 
 // cuts reads an answer whole, byte by byte, and cut at each byte, and returns what it is whole.
@@ -112,6 +115,9 @@ func TestForms(t *testing.T) {
 		{"functools in text", "functools", "", `use functools.cache or functools [sic]`, ""},
 		{"Command R7B", "<|START_ACTION|> <|END_THINKING|>", "", "<|START_THINKING|>I look.<|END_THINKING|><|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"look\", \"parameters\": {\"at\": \"x\"}}\n]<|END_ACTION|>",
 			`{I look.}«look{"at":"x"}»`},
+		{"Command R+", "Write 'Action:'", "", "I look.\nAction:\n```json\n[\n    {\n        \"tool_name\": \"look\",\n        \"parameters\": {\n            \"at\": \"x\"\n        }\n    }\n]```", `I look.«look{"at":"x"}»`},
+		{"Command R+, no tool", "Write 'Action:'", "", "Action:\n```json\n[{\"tool_name\": \"directly-answer\", \"parameters\": {}}]```", ""},
+		{"Command R+, a word", "Write 'Action:'", "", "Action: none", ""},
 		{"Nemotron 2", "<TOOLCALL>", "", `<TOOLCALL>[{"name": "look", "arguments": {"at": "x"}}]</TOOLCALL>`, `«look{"at":"x"}»`},
 		{"LFM2", "<|tool_list_start|>", "", `<|tool_call_start|>[look(at="Bern's", n=2), add(a=[1, 'x'], b={'k': None}, c=True)]<|tool_call_end|>Done.`,
 			`«look{"at":"Bern's","n":2}»«add{"a":[1,"x"],"b":{"k":null},"c":true}»Done.`},
@@ -138,6 +144,44 @@ func TestForms(t *testing.T) {
 			`Yes.«look{"at":"2","n":2}»`},
 		{"Seed", "<seed:tool_call></seed:think>", "", "<seed:think>Hm.</seed:think>\nYes.\n\n<seed:tool_call>\n<function=look>\n<parameter=at>x</parameter>\n</function>\n</seed:tool_call>\n<seed:tool_call>\n<function=add>\n</function>\n</seed:tool_call>",
 			`{Hm.}Yes.«look{"at":"x"}»«add{}»`},
+
+		{"DeepSeek V4", "｜DSML｜", "", "<｜DSML｜tool_calls>\n<｜DSML｜invoke name=\"look\">\n<｜DSML｜parameter name=\"at\" string=\"true\">\n2\n</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>",
+			`«look{"at":"\n2\n"}»`},
+		{"Kimi K3", "<|open|><|close|>", "<|open|>think<|sep|>", `Hm.<|close|>think<|sep|><|open|>response<|sep|>Yes.<|close|>response<|sep|><|open|>tools<|sep|><|open|>call tool="look" index="1"<|sep|><|open|>argument key="at" type="string"<|sep|> 2 <|close|>argument<|sep|><|open|>argument key="n" type="number"<|sep|>2<|close|>argument<|sep|><|close|>call<|sep|><|open|>call tool="add" index="2"<|sep|><|open|>json type="object"<|sep|>{"c": true}<|close|>json<|sep|><|close|>call<|sep|><|open|>call tool="db.list" index="3"<|sep|><|close|>call<|sep|><|close|>tools<|sep|><|close|>message<|sep|>`,
+			`{Hm.}Yes.«look{"at":" 2 ","n":2}»«add{"c":true}»«db.list{}»`},
+		{"Kimi K3, no thoughts", "<|open|><|close|>", "<|open|>response<|sep|>", `Yes.<|close|>response<|sep|><|close|>message<|sep|>`, `Yes.`},
+		{"Apertus", "<|tools_prefix|>", "", `Yes.<|tools_prefix|>[{"look": {"at": "x", "n": 2}}, {"add": {"a": [1, 2.5]}}, {"db.list": {}}]<|tools_suffix|>`, `Yes.«look{"at":"x","n":2}»«add{"a":[1,2.5]}»«db.list{}»`},
+		{"Apertus, unknown", "<|tools_prefix|>", "", `<|tools_prefix|>[{"other": {}}]<|tools_suffix|>`, ""},
+		{"Apertus, two keys", "<|tools_prefix|>", "", `<|tools_prefix|>[{"look": {}, "add": {}}]<|tools_suffix|>`, ""},
+		{"GigaChat 3.1", "<|function_call|><|role_sep|>", "", `Yes.<|function_call|>{"name": "look", "arguments": {"at": "x"}}<|message_sep|>`, `Yes.«look{"at":"x"}»`},
+		{"Apriel", "[BEGIN FINAL RESPONSE] <tool_calls>", "Here are my reasoning steps:\n", "Hm.\n[BEGIN FINAL RESPONSE]\nYes.\n<tool_calls>[{\"name\": \"look\", \"arguments\": {}}]</tool_calls>\n[END FINAL RESPONSE]", "{Hm.}Yes.«look{}»"},
+		{"Apriel, an answer", "[BEGIN FINAL RESPONSE]", "Here are my reasoning steps:\n", "Hm.\n[BEGIN FINAL RESPONSE]\nYes.\n[END FINAL RESPONSE]", "{Hm.}Yes.\n"},
+		{"Apriel, from the beginning", "[BEGIN FINAL RESPONSE]", "", "Here are my reasoning steps:\nHm.\n[BEGIN FINAL RESPONSE]\nYes.", "{Hm.}Yes."},
+
+		{"coder, no opening tag", "<function=", "", "I look.\n<function=look>\n<parameter=at>\n1\n</parameter>\n</function>\n</tool_call>", `I look.«look{"at":"1"}»`},
+		{"coder, a doubled end of a call", "<function=", "", "<tool_call>\n<function=look>\n</function>\n</tool_call>\n</tool_call>\nDone.", "«look{}»Done."},
+		{"coder, no end of a value", "<function=", "", "<tool_call>\n<function=look>\n<parameter=at>\n1\n<parameter=n>\n2\n</parameter>\n</function>\n</tool_call>", `«look{"at":"1","n":2}»`},
+		{"coder, no end of a value in a line", "<function=", "", "<tool_call><function=look><parameter=at>a b<parameter=n>2</parameter></function></tool_call>", `«look{"at":"a b","n":2}»`},
+		{"coder, no end of the last value", "<function=", "", "<tool_call>\n<function=look>\n<parameter=at>\n1\n</function>\n</tool_call>", `«look{"at":"1"}»`},
+		{"coder, no end of the last value, and the end", "<function=", "", "<tool_call>\n<function=look>\n<parameter=at>\n1\n</function>\n", `«look{"at":"1"}»`},
+		{"coder, an end of a function in a value", "<function=", "", "<tool_call>\n<function=look>\n<parameter=at>\n<a></function>\n</a>\n</parameter>\n</function>\n</tool_call>", "«look{\"at\":\"<a></function>\\n</a>\"}»"},
+		{"coder, a doubled end of a value", "<function=", "", "<tool_call>\n<function=look>\n<parameter=at>\n1\n</parameter>\n</parameter>\n</function>\n</tool_call>", `«look{"at":"1"}»`},
+		{"coder, no end of the function", "<function=", "", "<tool_call>\n<function=look>\n<parameter=at>\n1\n</parameter>\n</tool_call>\nDone.", "«look{\"at\":\"1\"}»Done."},
+		{"coder, all at once, twice", "<function=", "", "<function=look>\n<parameter=at>\n1\n<parameter=n>\n2\n</parameter>\n</parameter>\n</tool_call>\n<function=look>\n</function>", `«look{"at":"1","n":2}»«look{}»`},
+
+		{"a fence", "", "", "I look.\n```json\n{\"name\": \"look\", \"arguments\": {\"at\": \"x\"}}\n```", `I look.«look{"at":"x"}»`},
+		{"a fence, two calls", "", "", "```json\n{\"name\": \"look\", \"arguments\": {}}\n{\"name\": \"add\", \"arguments\": {}}\n```\n", `«look{}»«add{}»`},
+		{"a fence, a list", "", "", "```json\n[{\"name\": \"look\", \"arguments\": {}},\n {\"name\": \"add\", \"arguments\": {}}]\n```", `«look{}»«add{}»`},
+		{"a fence without a language", "", "", "```\n{\"name\": \"look\", \"arguments\": {}}\n```", `«look{}»`},
+		{"a fence around tags", "", "", "```xml\n<tool_call>\n{\"name\": \"look\", \"arguments\": {}}\n</tool_call>\n```", `«look{}»`},
+		{"a fence without its end", "", "", "```json\n{\"name\": \"look\", \"arguments\": {}}", `«look{}»`},
+		{"a fence of another function", "", "", "```json\n{\"name\": \"other\", \"arguments\": {}}\n```", ""},
+		{"a fence with an object of its own", "", "", "```json\n{\"name\": \"look\", \"version\": \"1\"}\n```", ""},
+		{"a fence with more than a call", "", "", "```json\n{\"name\": \"look\", \"arguments\": {}, \"result\": 1}\n```", ""},
+		{"a fence with a program", "", "", "```python\nprint({\"name\": \"look\"})\n```\nDone.", ""},
+		{"fences of a family with a form of its own", "<|tool_list_start|>", "", "```json\n{\"name\": \"look\", \"arguments\": {}}\n```", ""},
+		{"the whole answer", "", "", "{\"name\": \"look\", \"arguments\": {\"at\": \"x\"}}", `«look{"at":"x"}»`},
+		{"tags of the tools", "", "", "<tools>\n{\"name\": \"look\", \"arguments\": {}}\n</tools>", `«look{}»`},
 
 		{"Qwen 3", "</think>", "", "<think>\nHm <b>.\n\n</think>\n\nYes.\n", "{Hm <b>.}Yes.\n"},
 		{"Qwen 3, empty thoughts", "</think>", "", "<think>\n\n</think>\n\nYes.", "Yes."},
@@ -262,6 +306,12 @@ func TestBounds(t *testing.T) {
 		"open calls":        strings.Repeat(`<tool_call>{"`, 1<<16),
 		"open functions":    strings.Repeat("<tool_call><function=look>", 1<<15) + "x",
 		"parameters":        "<tool_call><function=look>" + strings.Repeat("<parameter=a>1</parameter>", 1<<15) + "</function>",
+		"fences":            strings.Repeat("```", 1<<18),
+		"fences of objects": strings.Repeat("```json\n{\"name\":\"", 1<<15),
+		"lists in fences":   "```" + strings.Repeat("[", 1<<19),
+		"ends of functions": "<tool_call><function=look><parameter=at>" + strings.Repeat("</function>", 1<<16) + "x",
+		"ends and spaces":   "<tool_call><function=look><parameter=at>" + strings.Repeat("</function>"+strings.Repeat(" ", 60), 1<<13) + "x",
+		"ends of values":    "<tool_call><function=look>" + "<parameter=at>" + strings.Repeat("</parameter>", 1<<16) + "x",
 		"nested":            `<tool_call>{"name":` + strings.Repeat("[", 1<<19),
 		"begins of markers": strings.Repeat("<tool_", 1<<17),
 		"thoughts":          strings.Repeat("<think></think>", 1<<16),
@@ -317,9 +367,13 @@ func FuzzReader(f *testing.F) {
 	f.Add("a</think>b<tool_call>{\"name\":\"look\"}</tool_call>[TOOL_CALLS]look[ARGS]{}", uint8(3), uint8(0))
 	f.Add("<|channel|>analysis<|message|>a<|end|>", uint8(3), uint8(1))
 	f.Add("<|tool_call>call:look{a:<|\"|>", uint8(3), uint8(2))
+	f.Add("a```json\n{\"name\":\"look\",\"arguments\":{}}\n```<tools>[{\"name\":\"add\",\"arguments\":{}}]", uint8(2), uint8(3))
+	f.Add("<function=look><parameter=at>1<parameter=n>2</parameter></parameter></function> </tool_call></tool_call><tool_call><function=look><parameter=at>x</function></tool_call>", uint8(2), uint8(4))
+	f.Add("<|open|>tools<|sep|><|open|>call tool=\"look\" index=\"1\"<|sep|><|open|>argument key=\"at\" type=\"string\"<|sep|>x<|close|>argument<|sep|><|close|>call<|sep|><|tools_prefix|>[{\"look\":{}}]", uint8(4), uint8(4))
 	formats := []answer.Format{
 		answer.FormatOf("</think> [TOOL_CALLS] <|python_tag|> <｜tool▁calls▁begin｜> <|tool_call_start|>", noPiece), answer.FormatOf("<|channel|><|message|>", noPiece),
 		answer.FormatOf("<|tool_call> <minimax:tool_call> ｜DSML｜ func_name1(params_name1 >>>all functools", noPiece),
+		answer.FormatOf("</think>", noPiece), answer.FormatOf("<function= <|open|><|close|> <|tools_prefix|> <|function_call|> [BEGIN FINAL RESPONSE]", noPiece),
 	}
 	f.Fuzz(func(t *testing.T, text string, size, format uint8) {
 		o := answer.Options{Format: formats[int(format)%len(formats)], Tools: tools}
@@ -330,6 +384,10 @@ func FuzzReader(f *testing.F) {
 		}
 		if got, whole := read(o, pieces...), read(o, text); got != whole {
 			t.Errorf("%q: in pieces %q, whole %q", text, got, whole)
+		}
+		content, calls := cutAnswer(o, text)
+		if c, k := cutAnswer(o, pieces...); c != content || k != calls {
+			t.Errorf("%q, cut: in pieces %q %q, whole %q %q", text, c, k, content, calls)
 		}
 	})
 }
@@ -379,5 +437,56 @@ func TestCertain(t *testing.T) {
 		if got := b.String(); got != c.want {
 			t.Errorf("%s\ngot  %s\nwant %s", c.text, got, c.want)
 		}
+	}
+}
+
+// TestControlParts reads markers of which a part alone is a control token, which the text does not show, and those whose parts are
+// plain, or user-defined, tokens: the answers are the same.
+func TestControlParts(t *testing.T) {
+	for _, c := range []struct {
+		name, template, tail string
+		tokens               []string // those in <> are control tokens
+		want                 string
+	}{
+		{"Gemma 4", "<channel|> <|tool_call>", "", []string{"<|channel>", "thought\nhm", "<channel|>", "ok", "<|tool_call>", "call:look{at:", `<|"|>`, "Oslo", `<|"|>`, ",n:2}", "<tool_call|>"}, `{hm}ok«look{"at":"Oslo","n":2}»`},
+		{"Gemma 4, thoughts behind content", "<channel|> <|tool_call>", "", []string{"ok", "<|channel>", "thought", "\nhm", "<channel|>", "yes"}, `ok{hm}yes`},
+		{"GigaChat", "<|role_sep|>", "", []string{"ok", "<|message_sep|>", "\n\nfunction", " call", "<|role_sep|>", "\n{\"name\": \"look\", ", "\"arguments\": {}}", "<|message_sep|>"}, `ok«look{}»`},
+		{"GigaChat 3.1", "<|function_call|><|role_sep|>", "", []string{"ok", "<|function_call|>", "{\"name\": \"look\", \"arguments\": {}}"}, `ok«look{}»`},
+		{"Kimi K3", "<|open|><|close|>", "<|open|>think<|sep|>", []string{"hm", "<|close|>", "think", "<|sep|>", "<|open|>", "response", "<|sep|>", "ok", "<|close|>", "response", "<|sep|>", "<|open|>", "tools", "<|sep|>",
+			"<|open|>", "call tool=\"look\" index=\"1\"", "<|sep|>", "<|open|>", "argument key=\"at\" type=\"string\"", "<|sep|>", "Oslo", "<|close|>", "argument", "<|sep|>", "<|close|>", "call", "<|sep|>", "<|close|>", "tools", "<|sep|>", "<|close|>", "message", "<|sep|>"},
+			`{hm}ok«look{"at":"Oslo"}»`},
+		{"DeepSeek V4", "｜DSML｜</think>", "", []string{"ok", "<", "｜DSML｜", "tool_calls>\n<", "｜DSML｜", "invoke name=\"look\">\n<", "｜DSML｜", "parameter name=\"at\" string=\"true\">Oslo</", "｜DSML｜", "parameter>\n</", "｜DSML｜", "invoke>\n</", "｜DSML｜", "tool_calls>"},
+			`ok«look{"at":"Oslo"}»`},
+		{"Apertus", "<|inner_suffix|><|tools_prefix|>", "", []string{"<|inner_prefix|>", "hm", "<|inner_suffix|>", "ok", "<|tools_prefix|>", "[{\"look\": {}}]", "<|tools_suffix|>"}, `{hm}ok«look{}»`},
+		{"LFM2", "<|tool_list_start|>", "", []string{"ok", "<|tool_call_start|>", "[look(at='Oslo')]", "<|tool_call_end|>"}, `ok«look{"at":"Oslo"}»`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := answer.Options{Format: answer.FormatOf(c.template, noPiece), Tools: tools, Tail: c.tail}
+			for _, hidden := range []bool{true, false} {
+				r := answer.NewReader(o)
+				var parts []answer.Part
+				for _, text := range c.tokens {
+					control := ""
+					if strings.HasPrefix(text, "<") && len(text) > 1 || strings.HasPrefix(text, "｜") {
+						control = text
+					}
+					switch {
+					case hidden && control != "":
+						text = ""
+					case !hidden && c.name == "Gemma 4, thoughts behind content":
+						continue // of plain text they are content
+					case !hidden:
+						control = ""
+					}
+					parts = append(parts, r.Add(text, control)...)
+				}
+				got := show(append(parts, r.End()...))
+				if hidden || c.name != "Gemma 4, thoughts behind content" {
+					if got != c.want {
+						t.Errorf("hidden %v: got %s, want %s", hidden, got, c.want)
+					}
+				}
+			}
+		})
 	}
 }

@@ -21,6 +21,7 @@ const (
 	Marker              // the text, whose special tokens may be written as tokens or as text
 	Space               // white space, as much as Max bytes of it, or none
 	Free                // any text, the empty one among them, without those of Without
+	Raw                 // a string of the schema, as it is without quotes and escapes; it does not begin and end with a line break
 	Chars               // from Min to Max of the characters of the text
 	JSON                // a value that keeps to the schema
 	Seq                 // the parts, one after the other
@@ -32,8 +33,8 @@ const (
 type Grammar struct {
 	Kind     Kind
 	Text     string
-	Schema   json.RawMessage // of JSON
-	Without  []string        // of Free: texts that do not occur; of JSON: texts that no string of the value has
+	Schema   json.RawMessage // of JSON and Raw
+	Without  []string        // of Free and Raw: texts that do not occur; of JSON: texts that no string of the value has
 	Of       []Grammar       // of Seq, Alt and Repeat
 	Min, Max int             // Max < 0: no bound
 	// NotFirst are the characters that do not begin a Free text, behind white space, and NotLast those that do not end it.
@@ -48,33 +49,51 @@ func Text(text string) Grammar { return Grammar{Kind: Literal, Text: text} }
 // Mark returns the grammar of a text that may be written with special tokens.
 func Mark(text string) Grammar { return Grammar{Kind: Marker, Text: text} }
 
+// The functions below are not inlined: copies of a Grammar in each place that calls them would make the program 80 KB larger.
+
 // Value returns the grammar of the JSON values that keep to a schema.
+//
+//go:noinline
 func Value(schema json.RawMessage) Grammar { return Grammar{Kind: JSON, Schema: schema} }
 
 // Any returns the grammar of all texts that have none of the given texts in them.
+//
+//go:noinline
 func Any(without ...string) Grammar { return Grammar{Kind: Free, Without: without} }
 
 // All returns the grammar of its parts, one after the other.
+//
+//go:noinline
 func All(of ...Grammar) Grammar { return Grammar{Kind: Seq, Of: of} }
 
 // One returns the grammar of one of its parts.
+//
+//go:noinline
 func One(of ...Grammar) Grammar { return Grammar{Kind: Alt, Of: of} }
 
 // Maybe returns the grammar of a part that may be left out.
+//
+//go:noinline
 func Maybe(g Grammar) Grammar { return Times(g, 0, 1) }
 
 // Times returns the grammar of a part from least to most times; most < 0: as often as the model likes.
+//
+//go:noinline
 func Times(g Grammar, least, most int) Grammar {
 	return Grammar{Kind: Repeat, Of: []Grammar{g}, Min: least, Max: most}
 }
 
 // blanks returns the grammar of a little white space.
+//
+//go:noinline
 func blanks() Grammar { return Grammar{Kind: Space, Max: 4} }
 
 // Function is a tool that may be called.
 type Function struct {
 	Name       string
 	Parameters json.RawMessage // the schema of its arguments; nil: it has none
+	// Loose leaves to the tool what the family's form cannot be held to. Else that is an error.
+	Loose bool
 }
 
 // maxName is the longest name of a function or of an argument that answers are read with, in bytes.
@@ -100,7 +119,7 @@ func Functions(tools []json.RawMessage) (all []Function, err error) {
 		if n := len(tool.Function.Name); n == 0 || n > maxName {
 			return nil, fmt.Errorf("calls: tools[%d]: a name of %d bytes; it must have from 1 to %d", i, n, maxName)
 		}
-		all = append(all, Function(tool.Function))
+		all = append(all, Function{Name: tool.Function.Name, Parameters: tool.Function.Parameters})
 	}
 	return all, nil
 }

@@ -30,6 +30,8 @@ func (w *writer) write(g calls.Grammar) {
 		w.b.WriteString(g.Text)
 	case calls.Space:
 		w.b.WriteString(strings.Repeat("\n", w.IntN(3)))
+	case calls.Raw:
+		w.b.WriteString("raw")
 	case calls.Free:
 		w.b.WriteString(w.text(g.Without, g.NotFirst, g.NotLast))
 	case calls.Chars:
@@ -244,10 +246,10 @@ func functions() (all []calls.Function, tools []json.RawMessage) {
 // families are the signs of each style, as a template that shows tools has them.
 var families = map[string]string{
 	"gpt-oss": "<|channel|><|message|>", "DeepSeek V3.2": "｜DSML｜", "DeepSeek R1, V3": "<｜tool▁calls▁begin｜> ```json", "DeepSeek V3.1": "<｜tool▁calls▁begin｜>",
-	"MiniMax M2": "<minimax:tool_call>", "Seed": "<seed:tool_call>", "GLM": "<tool_call><arg_key>", "Qwen3-Coder": "<tool_call><function=<parameter=", "Functionary 3.1": "<function=",
-	"Functionary 3.2": ">>>all", "Kimi K2": "<|tool_calls_section_begin|>", "Mistral": "[TOOL_CALLS][ARGS]", "Mistral, with ids": "[TOOL_CALLS][CALL_ID][ARGS]", "Mistral v3": "[TOOL_CALLS]", "Phi-4": "<|tool_call|><|/tool_call|>",
+	"MiniMax M2": "<minimax:tool_call>", "Seed": "<seed:tool_call>", "GLM": "<tool_call><arg_key>", "GLM 4.7": "<tool_call><arg_key>k</arg_key><arg_value>", "Qwen3-Coder": "<tool_call><function=<parameter=", "Functionary 3.1": "<function=",
+	"Functionary 3.2": ">>>all", "Kimi K2": "<|tool_calls_section_begin|>", "Mistral": "[TOOL_CALLS][ARGS]", "Mistral, with ids": "[TOOL_CALLS][CALL_ID][ARGS]", "Mistral v3": "[TOOL_CALLS]", "Mistral Nemo": "[TOOL_CALLS][", "Command R": "Write 'Action:'", "Phi-4": "<|tool_call|><|/tool_call|>",
 	"Granite 3": "<|tool_call|>", "Firefunction": "functools", "Command R7B": "<|START_ACTION|>", "Nemotron 2": "<TOOLCALL>", "LFM2": "<|tool_list_start|>", "Gemma 4": "<|tool_call>",
-	"Solar": "<|tool_call:begin|><|think|><|content|><|tool_calls|>", "GigaChat": "<|role_sep|>", "MiniMax M1": "<tool_calls>", "Hermes": "<tool_call> tools", "Llama 4": "func_name1(params_name1", "Llama 3": "ipython",
+	"Solar": "<|tool_call:begin|><|think|><|content|><|tool_calls|>", "GigaChat": "<|role_sep|>", "GigaChat 3.1": "<|role_sep|><|function_call|>", "Apertus": "<|tools_prefix|>", "Apriel": "<tool_calls>[", "DeepSeek V4": "<｜DSML｜tool_calls>", "Kimi K3": "<|open|><|close|>", "MiniMax M1": "<tool_calls>", "Hermes": "<tool_call> tools", "Llama 4": "func_name1(params_name1", "Llama 3": "ipython",
 }
 
 // flows tells whether the arguments of a family come as they are written.
@@ -292,7 +294,7 @@ func TestRead(t *testing.T) {
 					w := &writer{Rand: rand.New(rand.NewPCG(seed, 1))}
 					w.write(g)
 					called += len(w.names)
-					flows = family != "Gemma 4" && family != "LFM2" && family != "Llama 4" && family != "Firefunction"
+					flows = family != "Gemma 4" && family != "Apertus" && family != "LFM2" && family != "Llama 4" && family != "Firefunction"
 					readBack(t, answer.Options{Format: format, Tools: tools, Tail: c.o.Tail}, w)
 					if t.Failed() {
 						t.Fatal(c.name, seed)
@@ -340,8 +342,6 @@ func readBack(t *testing.T, o answer.Options, w *writer) {
 // TestRefused: what a form cannot be held to is refused, with its name and its place.
 func TestRefused(t *testing.T) {
 	for _, c := range []struct{ name, template, function, schema, want string }{
-		{"a pattern of raw text", "<function=<parameter=", "f", `{"type":"object","properties":{"a":{"type":"string","pattern":"x"}}}`,
-			`calls: function "f": #/properties/a/pattern: the form of this family's calls has strings without quotes, which cannot be held to it`},
 		{"an argument of strings in another way", "<function=<parameter=", "f", `{"type":"object","properties":{"a":{"type":["string"]}}}`,
 			`calls: function "f": #/properties/a: say type string: the form of this family's calls has strings without quotes`},
 		{"other keywords", "<arg_key>", "f", `{"type":"object","anyOf":[{}]}`, `calls: function "f": #/anyOf: calls in the form of GLM cannot be held to it`},
@@ -361,6 +361,37 @@ func TestRefused(t *testing.T) {
 				t.Errorf("got  %v\nwant %s", err, c.want)
 			}
 		})
+	}
+}
+
+// ordinary are parameters of functions as tools of real servers have them, which the forms of XML-like families have no words for.
+var ordinary = []string{
+	`{"type":"object","properties":{"a":{"type":"string","minLength":1,"maxLength":64,"pattern":"^[a-z-]+$"},"b":{"type":"string","format":"date-time","contentEncoding":"base64"}},"required":["a"]}`,
+	`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"anyOf":[{"required":["a"]},{"required":["b"]}]}`,
+	`{"type":"object","properties":{"a":{"type":"integer"}},"minProperties":1,"maxProperties":3,"patternProperties":{"^x-":{"type":"string"}},"x-kubernetes":true,"dependentRequired":{"a":["a"]}}`,
+	`{"$ref":"#/$defs/Args","$defs":{"Args":{"type":"object","properties":{"a":{"type":"string"}}}}}`,
+	`{"type":"object","allOf":[{"properties":{"a":{"type":"string"}}},{"properties":{"b":{"type":"integer"}}}]}`,
+	`{"type":"object","properties":{"a":{"type":["string"]},"b":{"anyOf":[{"type":"string","const":"x"},{"type":"string","const":"y"}]},"c":{"anyOf":[{"type":"string"},{"type":"null"}]},"d e<f":{"type":"string"}}}`,
+	`{"type":"object","properties":{"a":{"enum":["x","</parameter></arg_value><|\"|>"]}}}`,
+}
+
+// TestOrdinary: a call of a function that is not strict can be asked for in the form of each family, whatever its schema says of strings
+// and of the object; the arguments that parts of the schema name can be given.
+func TestOrdinary(t *testing.T) {
+	for family, template := range families {
+		for _, schema := range ordinary {
+			template := template + " tools"
+			s := calls.StyleOf(template, none)
+			o := calls.Options{Functions: []calls.Function{{Name: "f", Parameters: json.RawMessage(schema), Loose: true}}, Least: 1}
+			g, err := s.Answer(answer.FormatOf(template, none), o)
+			if err != nil {
+				t.Errorf("%s: %s: %v", family, schema, err)
+				continue
+			}
+			if text := fmt.Sprint(g); strings.Contains(schema, `"b":{"type":"integer"}`) && (strings.HasPrefix(family, "Qwen") || family == "GLM") && !strings.Contains(text, "{0 b ") {
+				t.Errorf("%s: %s: no argument b: %s", family, schema, text)
+			}
+		}
 	}
 }
 

@@ -48,6 +48,9 @@ func members(object json.RawMessage) (all []member, err error) {
 
 // arguments returns the grammar of a function's arguments as JSON: an object that keeps to the schema.
 func (f *function) arguments() (Grammar, error) {
+	if f.given != nil {
+		return Text(spaced(f.given)), nil
+	}
 	schema := bytes.TrimSpace(f.Parameters)
 	switch string(schema) {
 	case "", "null":
@@ -95,15 +98,20 @@ type property struct {
 	name     string
 	schema   json.RawMessage // with the definitions of the function's schema
 	required bool
-	members  []member // of the schema, without those; nil: it is true
+	members  []member        // of the schema, without those; nil: it is true
+	given    json.RawMessage // the value, where it is known
+	loose    bool            // as [Function.Loose]
 }
 
 // notes are the keywords of an object's schema that change nothing in its texts.
-const notes = " $schema $id title description $comment examples default deprecated readOnly writeOnly type properties required additionalProperties $defs definitions "
+const notes = " $schema $id title description $comment examples default deprecated readOnly writeOnly contentEncoding contentMediaType type properties required additionalProperties $defs definitions "
 
 // properties returns the arguments of a function in their order. Errors: a schema with other keywords than type, properties, required
 // and additionalProperties, in which each argument cannot be told apart.
 func (f *function) properties() (list []property, err error) {
+	if f.given != nil {
+		return f.written()
+	}
 	if _, err := f.arguments(); err != nil || len(f.Parameters) == 0 {
 		return nil, err
 	}
@@ -114,7 +122,7 @@ func (f *function) properties() (list []property, err error) {
 	var definitions, named []member
 	var required []string
 	for _, m := range outer {
-		if !strings.Contains(notes, " "+m.name+" ") {
+		if !strings.Contains(notes, " "+m.name+" ") && !f.Loose {
 			return nil, fmt.Errorf("#/%s: calls in the form of %s cannot be held to it", clip(m.name), f.style.Family)
 		}
 		switch m.name {
@@ -133,6 +141,9 @@ func (f *function) properties() (list []property, err error) {
 			}
 		}
 	}
+	if f.Loose {
+		named = addNamed(named, outer, outer, 0)
+	}
 	for _, name := range required { // those of any value
 		if !slices.ContainsFunc(named, func(m member) bool { return m.name == name }) {
 			named = append(named, member{name, json.RawMessage("true")})
@@ -145,7 +156,7 @@ func (f *function) properties() (list []property, err error) {
 		if len(m.name) > maxName {
 			return nil, fmt.Errorf("#/properties: a name of %d bytes; it must have as many as %d", len(m.name), maxName)
 		}
-		p := property{name: m.name, schema: m.value, required: slices.Contains(required, m.name)}
+		p := property{name: m.name, schema: m.value, required: slices.Contains(required, m.name), loose: f.Loose}
 		if bytes.TrimSpace(m.value)[0] == '{' {
 			p.members, _ = members(m.value) // read before
 			p.schema = objectOf(append(slices.Clone(p.members), definitions...))
@@ -181,23 +192,23 @@ func (p *property) isType(name string) bool {
 	return string(p.keyword("type")) == quote(name)
 }
 
-// text returns the grammar of a value: of one that can be a string alone, the text without quotes, and of others JSON. The text that ends
-// the value does not occur in it. Package answer reads values by the same rule.
-func (p *property) text(end string) (g Grammar, isText bool, err error) {
+// text returns the grammar of a value: of one that can be a string alone, the text without quotes, and of others JSON. The texts that end
+// the value, the usual one first, do not occur in it. Package answer reads values by the same rule.
+func (p *property) text(ends ...string) (g Grammar, isText bool, err error) {
+	if p.given != nil {
+		return p.raw(ends)
+	}
 	var enum []string
 	fixed := json.Unmarshal(p.keyword("enum"), &enum) == nil && len(enum) > 0
 	isText = string(p.keyword("type")) == `"string"` || p.keyword("type") == nil && fixed && p.keyword("anyOf") == nil && p.keyword("oneOf") == nil
-	if !isText {
+	if only := p.onlyStrings(); !isText && only && p.loose {
+		return Any(ends...), true, nil
+	} else if !isText {
 		g = Value(p.schema)
-		if g.Without = []string{end}; p.onlyStrings() {
+		if g.Without = ends; only {
 			return g, false, fmt.Errorf("#/properties/%s: say type string: the form of this family's calls has strings without quotes", clip(p.name))
 		}
 		return g, false, nil
-	}
-	for _, m := range p.members {
-		if m.name != "enum" && m.name != "const" && !strings.Contains(notes, " "+m.name+" ") {
-			return g, true, fmt.Errorf("#/properties/%s/%s: the form of this family's calls has strings without quotes, which cannot be held to it", clip(p.name), clip(m.name))
-		}
 	}
 	if raw := p.keyword("const"); raw != nil {
 		var one string
@@ -206,17 +217,90 @@ func (p *property) text(end string) (g Grammar, isText bool, err error) {
 		}
 		enum = []string{one}
 	}
+	for _, m := range p.members {
+		if m.name != "enum" && m.name != "const" && !strings.Contains(notes, " "+m.name+" ") {
+			return Grammar{Kind: Raw, Schema: p.schema, Without: ends}, true, nil
+		}
+	}
 	if p.keyword("enum") == nil && p.keyword("const") == nil {
-		return Any(end), true, nil
+		return Any(ends...), true, nil
 	}
 	g = One()
+	ended := func(v string) bool {
+		return slices.ContainsFunc(ends, func(end string) bool { return strings.Index(v+end, end) < len(v) })
+	}
 	for _, v := range enum {
-		if strings.Contains(v+end, end) && strings.Index(v+end, end) < len(v) || strings.HasPrefix(v, "\n") && strings.HasSuffix(v, "\n") && len(v) > 1 {
+		if ended(v) || strings.HasPrefix(v, "\n") && strings.HasSuffix(v, "\n") && len(v) > 1 {
+			if p.loose && len(enum) > 1 {
+				continue
+			}
 			return g, true, fmt.Errorf("#/properties/%s/enum: the text %q cannot be written in the form of this family's calls", clip(p.name), clip(v))
 		}
 		g.Of = append(g.Of, Text(v))
 	}
+	if len(g.Of) == 0 {
+		return Any(ends...), true, nil
+	}
 	return g, true, nil
+}
+
+// addNamed adds the properties that other keywords of a schema name: of schemas it refers to, and of parts of it. The root has the
+// definitions.
+func addNamed(all, schema, root []member, depth int) []member {
+	const most = 8
+	add := func(value json.RawMessage) {
+		of, err := members(value)
+		if len(bytes.TrimSpace(value)) == 0 || bytes.TrimSpace(value)[0] != '{' || err != nil || depth == most {
+			return
+		}
+		for _, m := range of {
+			if m.name != "properties" || len(bytes.TrimSpace(m.value)) == 0 || bytes.TrimSpace(m.value)[0] != '{' {
+				continue
+			}
+			named, _ := members(m.value) // read before
+			for _, n := range named {
+				if !slices.ContainsFunc(all, func(m member) bool { return m.name == n.name }) {
+					all = append(all, n)
+				}
+			}
+		}
+		all = addNamed(all, of, root, depth+1)
+	}
+	for _, m := range schema {
+		switch m.name {
+		case "allOf", "anyOf", "oneOf":
+			var parts []json.RawMessage
+			_ = json.Unmarshal(m.value, &parts) // what is no list has no parts
+			for _, p := range parts {
+				add(p)
+			}
+		case "if", "then", "else":
+			add(m.value)
+		case "$ref":
+			add(definition(m.value, root))
+		}
+	}
+	return all
+}
+
+// definition returns the schema that a reference to a definition names; nil: there is none.
+func definition(ref json.RawMessage, root []member) json.RawMessage {
+	var text string
+	_ = json.Unmarshal(ref, &text) // what is no text names nothing
+	for _, holder := range []string{"$defs", "definitions"} {
+		name, ok := strings.CutPrefix(text, "#/"+holder+"/")
+		at := slices.IndexFunc(root, func(m member) bool { return m.name == holder })
+		if !ok || at < 0 {
+			continue
+		}
+		all, _ := members(root[at].value) // read before
+		for _, m := range all {
+			if m.name == name {
+				return m.value
+			}
+		}
+	}
+	return nil
 }
 
 // onlyStrings reports whether answers take each value for a string, whatever it looks like.

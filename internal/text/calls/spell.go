@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -49,8 +50,16 @@ func withCallID(f *function) (Grammar, error) {
 		return Grammar{}, err
 	}
 	arguments, err := f.arguments()
-	id := Grammar{Kind: Chars, Text: digits + "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", Min: 9, Max: 9}
-	return All(Mark("[TOOL_CALLS]"), Text(f.Name), Maybe(All(Mark("[CALL_ID]"), id)), Mark("[ARGS]"), arguments), err
+	return All(Mark("[TOOL_CALLS]"), Text(f.Name), Maybe(All(Mark("[CALL_ID]"), nineLetters)), Mark("[ARGS]"), arguments), err
+}
+
+// nineLetters are the ids of Mistral.
+var nineLetters = Grammar{Kind: Chars, Text: digits + "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", Min: 9, Max: 9}
+
+// withNine spells calls of the earlier models of Mistral, as objects with an id at their end, which may be left out.
+func withNine(f *function) (Grammar, error) {
+	arguments, err := f.arguments()
+	return All(Text(`{"name": `+quote(f.Name)+nameAndArguments), arguments, Maybe(All(Text(`, "id": "`), nineLetters, Text(`"`))), Text("}")), err
 }
 
 // inChannel spells calls of gpt-oss, which name the function before the channel or behind it.
@@ -82,15 +91,24 @@ func (t tags) call(f *function) (Grammar, error) {
 	if err != nil {
 		return Grammar{}, err
 	}
-	end := strings.TrimLeft(t.value2, "\n")
+	ends := []string{strings.TrimLeft(t.value2, "\n")}
+	if t.key1 == "<parameter=" { // answers are read with values that have no end of their own
+		ends = append(ends, t.key1, "</tool_call>", "</seed:tool_call>")
+	}
 	of := []Grammar{Mark(t.call1), Text(f.Name), Mark(t.call2)}
 	for _, p := range all {
 		if strings.ContainsAny(p.name, "<>\"\n") || p.name != strings.TrimSpace(p.name) {
+			if p.loose && !p.required {
+				continue
+			}
 			return Grammar{}, fmt.Errorf("#/properties: the name %q has white space around it or one of <>\", which calls in the form of %s cannot have", clip(p.name), f.style.Family)
 		}
-		value, isText, err := p.text(end)
+		value, isText, err := p.text(ends...)
 		if err != nil {
 			return Grammar{}, err
+		}
+		if p.isType("boolean") {
+			value = One(Text("true"), Text("false"), Text("True"), Text("False")) // the latter are those of templates
 		}
 		before := t.text
 		if !isText {
@@ -104,6 +122,54 @@ func (t tags) call(f *function) (Grammar, error) {
 	}
 	return All(append(of, Mark(t.end))...), nil
 }
+
+// kimi spells calls of Kimi K3, whose tags are of special tokens, and whose arguments say their types.
+func kimi(f *function) (Grammar, error) {
+	if err := f.isWord(); err != nil {
+		return Grammar{}, err
+	}
+	all, err := f.properties()
+	if err != nil {
+		return Grammar{}, err
+	}
+	attribute := strings.NewReplacer("&", "&amp;", `"`, "&quot;")
+	number := Grammar{Kind: Chars, Text: digits, Min: 1, Max: 3}
+	of := []Grammar{Mark(`<|open|>call tool="`), Text(attribute.Replace(f.Name) + `" index="`), number, Mark(`"<|sep|>`)}
+	for _, p := range all {
+		const end = "<|close|>argument<|sep|>"
+		value, isText, err := p.text(end)
+		if err != nil {
+			return Grammar{}, err
+		}
+		kind := "string"
+		if !isText {
+			kind = p.kind()
+		}
+		one := All(Mark(`<|open|>argument key="`), Text(attribute.Replace(p.name)+`" type="`+kind), Mark(`"<|sep|>`), value, Mark(end))
+		if !p.required {
+			one = Maybe(one)
+		}
+		of = append(of, one)
+	}
+	return All(append(of, Mark("<|close|>call<|sep|>"))...), nil
+}
+
+// kind returns the type of a value that is no text, as Kimi K3 names it.
+func (p *property) kind() string {
+	known := map[byte]string{'{': "object", '[': "array", 't': "boolean", 'f': "boolean", 'n': "null"}
+	switch name := strings.Trim(string(p.keyword("type")), `"`); {
+	case len(p.given) > 0:
+		return cmp.Or(known[p.given[0]], "number")
+	case name == "integer" || name == "number":
+		return "number"
+	case name == "boolean" || name == "null" || name == "array":
+		return name
+	}
+	return "object"
+}
+
+// dsml are the tags of DeepSeek from V3.2 on.
+var dsml = tags{`<｜DSML｜invoke name="`, "\">\n", `<｜DSML｜parameter name="`, `" string="true">`, `" string="false">`, "</｜DSML｜parameter>", "\n", "</｜DSML｜invoke>\n"}
 
 // isName reports whether a name of an argument can be written as it is.
 func isName(name string) bool {
@@ -142,8 +208,14 @@ func (p *property) key() string {
 
 // literal returns the grammar of a value as Python writes it, which is as JSON does but for true and false alone.
 func (p *property) literal() Grammar {
-	if p.isType("boolean") {
+	if p.given != nil {
+		return Text(pythonic(p.given))
+	}
+	switch {
+	case p.isType("boolean"):
 		return One(Text("True"), Text("False"))
+	case p.isType("string"): // single quotes are those of templates
+		return One(Value(p.schema), All(Text("'"), Any("'", `\`, "\n", "\r"), Text("'")))
 	}
 	return Value(p.schema)
 }
@@ -175,7 +247,7 @@ func gemma(f *function) (Grammar, error) {
 					return Grammar{}, fmt.Errorf("#/properties/%s/enum: a text has %s, which calls in the form of Gemma 4 cannot have", clip(p.name), gemmaEnd)
 				}
 			}
-			if value.Kind == Free {
+			if value.Kind == Free || value.Kind == Raw {
 				value.Without = append(value.Without, gemmaEnd)
 			}
 			value = All(Mark(gemmaQuote), value, Mark(gemmaQuote))

@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
@@ -26,13 +27,14 @@ type Style struct {
 type function struct {
 	Function
 	style *Style
+	given json.RawMessage // its arguments, where they are known: they are written, and nothing else
 }
 
 // calls returns the grammar of from least to most calls of functions, with the marks around them.
 func (s *Style) calls(all []Function, least, most int) (Grammar, error) {
 	var of []Grammar
 	for _, f := range all {
-		one, err := s.call(&function{f, s})
+		one, err := s.call(&function{Function: f, style: s})
 		if err != nil {
 			return Grammar{}, fmt.Errorf("calls: function %q: %w", clip(f.Name), err)
 		}
@@ -81,8 +83,11 @@ var hermes = &Style{Family: "Hermes", signs: []string{"<tool_call>"}, between: T
 // styles are the ways of the families; the first whose signs a model shows is its own.
 var styles = []*Style{
 	{Family: "gpt-oss", signs: []string{channel, message}, channels: true, once: true, call: inChannel},
+	{Family: "DeepSeek V4", signs: []string{"｜DSML｜", "tool_calls>"}, open: Mark("<｜DSML｜tool_calls>\n"), close: Mark("</｜DSML｜tool_calls>"), call: dsml.call},
+	{Family: "Kimi K3", signs: []string{"<|open|>", "<|close|>"}, open: Mark("<|close|>response<|sep|><|open|>tools<|sep|>"),
+		close: Mark("<|close|>tools<|sep|><|close|>message<|sep|>"), call: kimi},
 	{Family: "DeepSeek V3.2", signs: []string{"｜DSML｜"}, open: Mark("<｜DSML｜function_calls>\n"), close: Mark("</｜DSML｜function_calls>"),
-		call: tags{`<｜DSML｜invoke name="`, "\">\n", `<｜DSML｜parameter name="`, `" string="true">`, `" string="false">`, "</｜DSML｜parameter>", "\n", "</｜DSML｜invoke>\n"}.call},
+		call: dsml.call},
 	{Family: "DeepSeek R1, V3", signs: []string{"<｜tool▁calls▁begin｜>", "```json"}, open: Mark("<｜tool▁calls▁begin｜>"), between: Text("\n"), close: Mark("<｜tool▁calls▁end｜>"),
 		call: named("<｜tool▁call▁begin｜>function<｜tool▁sep｜>", "\n```json\n", "\n```<｜tool▁call▁end｜>")},
 	{Family: "DeepSeek V3.1", signs: []string{"<｜tool▁calls▁begin｜>"}, open: Mark("<｜tool▁calls▁begin｜>"), close: Mark("<｜tool▁calls▁end｜>"),
@@ -91,6 +96,8 @@ var styles = []*Style{
 		call: tags{`<invoke name="`, "\">\n", `<parameter name="`, `">`, `">`, "</parameter>", "\n", "</invoke>\n"}.call},
 	{Family: "Seed", signs: []string{"<seed:tool_call>"}, between: Text("\n"),
 		call: tags{"<seed:tool_call>\n<function=", ">\n", "<parameter=", ">", ">", "</parameter>", "\n", "</function>\n</seed:tool_call>"}.call},
+	{Family: "GLM 4.7", signs: []string{"<arg_key>", "</arg_key><arg_value>"},
+		call: tags{"<tool_call>", "", "<arg_key>", "</arg_key><arg_value>", "</arg_key><arg_value>", "</arg_value>", "", "</tool_call>"}.call},
 	{Family: "GLM", signs: []string{"<arg_key>"}, between: Text("\n"),
 		call: tags{"<tool_call>", "\n", "<arg_key>", "</arg_key>\n<arg_value>", "</arg_key>\n<arg_value>", "</arg_value>", "\n", "</tool_call>"}.call},
 	{Family: "Qwen3-Coder", signs: []string{"<function=", "<parameter="}, between: Text("\n"),
@@ -100,17 +107,22 @@ var styles = []*Style{
 	{Family: "Kimi K2", signs: []string{"<|tool_calls_section_begin|>"}, open: Mark("<|tool_calls_section_begin|>"), close: Mark("<|tool_calls_section_end|>"), call: numbered},
 	{Family: "Mistral, with ids", signs: []string{"[TOOL_CALLS]", "[CALL_ID]"}, call: withCallID},
 	{Family: "Mistral", signs: []string{"[TOOL_CALLS]", "[ARGS]"}, call: named("[TOOL_CALLS]", "[ARGS]", "")},
-	{Family: "Mistral v3", signs: []string{"[TOOL_CALLS]"}, open: Mark("[TOOL_CALLS] ["), between: Text(", "), close: Text("]"), call: object(`{"name": `, nameAndArguments, "}")},
+	{Family: "Mistral Nemo", signs: []string{"[TOOL_CALLS]["}, open: Mark("[TOOL_CALLS]["), between: Text(", "), close: Text("]"), call: withNine},
+	{Family: "Mistral v3", signs: []string{"[TOOL_CALLS]"}, open: Mark("[TOOL_CALLS] ["), between: Text(", "), close: Text("]"), call: withNine},
 	{Family: "Phi-4", signs: []string{"<|tool_call|>", "<|/tool_call|>"}, open: Mark("<|tool_call|>["), between: Text(", "), close: Mark("]<|/tool_call|>"), call: object(`{"name": `, nameAndArguments, "}")},
 	{Family: "Granite 3", signs: []string{"<|tool_call|>"}, open: Mark("<|tool_call|>["), between: Text(", "), close: Text("]"), call: object(`{"name": `, nameAndArguments, "}")},
 	{Family: "Firefunction", signs: []string{"functools"}, open: Text("functools["), between: Text(", "), close: Text("]"), call: object(`{"name": `, nameAndArguments, "}")},
 	{Family: "Command R7B", signs: []string{"<|START_ACTION|>"}, open: Mark("<|START_ACTION|>[\n    "), between: Text(",\n    "), close: Mark("\n]<|END_ACTION|>"), call: withID},
+	{Family: "Command R", signs: []string{"Write 'Action:'"}, open: Mark("Action:\n```json\n["), between: Text(","), close: Text("\n]```"), call: object("\n    {\n        \"tool_name\": ", ",\n        \"parameters\": ", "\n    }")},
 	{Family: "Nemotron 2", signs: []string{"<TOOLCALL>"}, open: Mark("<TOOLCALL>["), between: Text(", "), close: Mark("]</TOOLCALL>"), call: object(`{"name": `, nameAndArguments, "}")},
 	{Family: "LFM2", signs: []string{"<|tool_call_start|>"}, open: Mark("<|tool_call_start|>["), between: Text(", "), close: Mark("]<|tool_call_end|>"), call: python},
 	{Family: "LFM2", signs: []string{"<|tool_list_start|>"}, open: Mark("<|tool_call_start|>["), between: Text(", "), close: Mark("]<|tool_call_end|>"), call: python},
 	{Family: "Gemma 4", signs: []string{"<|tool_call>"}, call: gemma},
 	{Family: "Solar", signs: []string{"<|tool_call:begin|>"}, open: Mark("<|tool_calls|>"), close: Mark("<|calls|>"), call: withWord},
+	{Family: "GigaChat 3.1", signs: []string{"<|function_call|>"}, between: Text("\n\n"), call: object("<|function_call|>{\"name\": ", nameAndArguments, "}")},
+	{Family: "Apertus", signs: []string{"<|tools_prefix|>"}, open: Mark("<|tools_prefix|>["), between: Text(", "), close: Mark("]<|tools_suffix|>"), call: object("{", ": ", "}")},
 	{Family: "GigaChat", signs: []string{"<|role_sep|>"}, between: Text("\n\n"), call: object("function call<|role_sep|>\n{\"name\": ", nameAndArguments, "}<|message_sep|>")},
+	{Family: "Apriel", signs: []string{"<tool_calls>["}, open: Mark("<tool_calls>["), between: Text(", "), close: Mark("]</tool_calls>"), call: object(`{"name": `, nameAndArguments, "}")},
 	{Family: "MiniMax M1", signs: []string{"<tool_calls>"}, open: Mark("<tool_calls>\n"), between: Text("\n"), close: Mark("\n</tool_calls>"), call: object(`{"name": `, nameAndArguments, "}")},
 	hermes,
 	{Family: "Llama 4", signs: []string{"func_name1(params_name1"}, bare: "[", open: Text("["), between: Text(", "), close: Text("]"), call: python},
@@ -118,8 +130,8 @@ var styles = []*Style{
 	{Family: "Llama 3", signs: []string{"ipython"}, bare: "{", between: Text("; "), call: object(`{"name": `, `, "parameters": `, "}")},
 }
 
-// listsTools finds the variable with the tools in a template's source.
-var listsTools = regexp.MustCompile(`\b(tools|functions)\b`)
+// listsTools finds the variable with the tools in a template's source, or that with the calls of a message.
+var listsTools = regexp.MustCompile(`\b(tools|functions|tool_calls)\b`)
 
 // StyleOf returns the way of a model: of the families', the first whose signs its chat template has, else the first whose signs are
 // tokens of the vocabulary; has tells which are. Where the template shows no tools, the prompt asks for calls as Hermes writes them.

@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"grove/internal/text/calls"
 	"grove/internal/text/jinja"
 )
 
@@ -46,6 +48,8 @@ type Options struct {
 	Continue bool                       // the model continues the last message, an answer; implies NoAnswer
 	Now      time.Time                  // time for templates that print the date; zero: the time of the call
 	Check    func(tokens int) error     // is asked now and then, with the tokens so far, and ends the work by an error; nil: nobody is
+
+	style *calls.Style // calls of messages are texts in this form; nil: the template shows them
 }
 
 // Prompt is a conversation as text. Inputs are the spans of messages, options and tools in it, in order: control tokens in them are text.
@@ -200,7 +204,17 @@ var forms = []form{{false, false}, {false, true}, {true, false}, {true, true}}
 // render renders messages in the form that the template takes.
 func (t *Template) render(messages []Message, o Options, vars map[string]jinja.Value) (*jinja.Output, error) {
 	h, options, size, sources := t.habits(), jinja.Options{Now: o.Now}, 0, len(messages)+len(o.Tools)
-	list, err := toValues(h.fit(messages), h.calls, sources)
+	given := messages
+	if h.ids != idsAny {
+		given = withIDs(messages, h.ids == idsSome)
+	}
+	turns := h.fit(given)
+	if o.style != nil {
+		if err := write(turns, o.style, sources); err != nil {
+			return nil, err
+		}
+	}
+	list, err := toValues(turns, h.calls, sources)
 	if err != nil {
 		return nil, err
 	}
@@ -216,11 +230,32 @@ func (t *Template) render(messages []Message, o Options, vars map[string]jinja.V
 		options.Now = time.Now()
 	}
 	vars["messages"] = list
-	text, err := t.tmpl.Render(vars, options)
+	text, err := t.run(vars, options)
 	if err != nil {
 		return nil, err
 	}
 	return text, t.loss(messages, text.Sources(sources))
+}
+
+// run renders the template. Tools and documents that there are not are None, as transformers has them; a template that has a fault then
+// gets them undefined, as others have them.
+func (t *Template) run(vars map[string]jinja.Value, o jinja.Options) (*jinja.Output, error) {
+	text, err := t.tmpl.Render(vars, o)
+	if fault := new(jinja.Error); !errors.As(err, &fault) || errors.Is(err, jinja.ErrLimit) || fault.Err != nil {
+		return text, err
+	}
+	less := maps.Clone(vars)
+	for _, name := range []string{"tools", "documents"} {
+		if v, ok := less[name]; ok && v == nil {
+			delete(less, name)
+		}
+	}
+	if len(less) < len(vars) {
+		if other, err := t.tmpl.Render(less, o); err == nil {
+			return other, nil
+		}
+	}
+	return text, err
 }
 
 // loss returns the error of a prompt that does not show all of its sources: messages, tools and calls.

@@ -205,7 +205,7 @@ func TestRefused(t *testing.T) {
 			}
 		})
 	}
-	if _, err := chat.New("x", "{% include 'y' %}", tokens); err == nil || err.Error() != `chat: template x: line 1: statement "include": not supported; use one of break, call, continue, filter, for, generation, if, macro, set` {
+	if _, err := chat.New("x", "{% include 'y' %}", tokens); err == nil || err.Error() != `chat: template x: line 1: statement "include": not supported; use one of break, call, continue, filter, for, generation, if, macro, raw, set, with` {
 		t.Errorf("got %v", err)
 	}
 	if _, err := chat.NewBuiltin("y", tokens); err == nil || !strings.Contains(err.Error(), `template "y": not known; use one of chatml, `) {

@@ -3,6 +3,9 @@ package chat
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"grove/internal/text/jinja"
 )
@@ -18,7 +21,7 @@ func (m *Message) size() int {
 
 // toValues returns messages as a template sees them, in one of the forms. Calls are numbered sources from first.
 func toValues(turns []turn, f form, first int) (*jinja.List, error) {
-	list := &jinja.List{}
+	list, values := &jinja.List{}, 0
 	for _, t := range turns {
 		v := &jinja.Map{}
 		v.Set(jinja.Text("role"), jinja.Text(t.Role))
@@ -38,7 +41,7 @@ func toValues(turns []turn, f form, first int) (*jinja.List, error) {
 			}
 		}
 		if len(t.ToolCalls) > 0 {
-			calls, err := callValues(t.ToolCalls, f, first)
+			calls, err := callValues(t.ToolCalls, f, first, &values)
 			if err != nil {
 				return nil, blame(t.at, "%w", err)
 			}
@@ -50,7 +53,29 @@ func toValues(turns []turn, f form, first int) (*jinja.List, error) {
 	return list, nil
 }
 
-func callValues(calls []ToolCall, f form, first int) (*jinja.List, error) {
+// MaxValues bounds the names and values of JSON in the arguments of the calls of a conversation together.
+const MaxValues = 100_000
+
+// ErrValues reports arguments of calls with more values.
+var ErrValues = fmt.Errorf("the arguments of calls have more than %d values of JSON", MaxValues)
+
+// jsonValues returns how many names and values a text of JSON has, up to where it is none. It holds no more than the text.
+func jsonValues(text string) (n int) {
+	d := jsontext.NewDecoder(strings.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	for n <= MaxValues {
+		t, err := d.ReadToken()
+		if err != nil {
+			break
+		}
+		if k := t.Kind(); k != jsontext.KindEndObject && k != jsontext.KindEndArray {
+			n++
+		}
+	}
+	return n
+}
+
+// callValues returns calls as a template sees them. It adds the values of their arguments to those of calls before.
+func callValues(calls []ToolCall, f form, first int, values *int) (*jinja.List, error) {
 	list := &jinja.List{}
 	for i, c := range calls {
 		text := string(c.Function.Arguments)
@@ -59,6 +84,9 @@ func callValues(calls []ToolCall, f form, first int) (*jinja.List, error) {
 		}
 		if text == "" {
 			text = "{}"
+		}
+		if *values += jsonValues(text); *values > MaxValues {
+			return nil, ErrValues
 		}
 		arguments, err := jinja.FromJSON(first+i, []byte(text))
 		if err != nil {

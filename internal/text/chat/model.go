@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,6 +13,7 @@ import (
 	"grove/internal/text/token"
 	"grove/internal/text/tokenizer"
 	"grove/internal/weights/gguf"
+	"grove/internal/weights/ollama"
 )
 
 // ErrNone reports a model that has no template and whose vocabulary shows no known family.
@@ -24,6 +26,8 @@ const key = "tokenizer.chat_template"
 type Templates struct {
 	own    map[string]parsed // of the file, or of a family, or chosen; the default one has the name ""
 	tokens Tokens
+	system string    // the message of conversations without one; "": none
+	begins []Message // with which conversations begin
 }
 
 type parsed struct {
@@ -38,6 +42,9 @@ func FromGGUF(f *gguf.File, t *tokenizer.Tokenizer) (*Templates, error) {
 		return nil, err
 	}
 	ts := &Templates{own: map[string]parsed{}, tokens: tokens}
+	if err := ts.readDefaults(f); err != nil {
+		return nil, err
+	}
 	for _, kv := range f.Metadata {
 		name, ok := strings.CutPrefix(kv.Key, key)
 		if !ok || name != "" && name[0] != '.' {
@@ -61,6 +68,34 @@ func FromGGUF(f *gguf.File, t *tokenizer.Tokenizer) (*Templates, error) {
 		}
 	}
 	return ts, nil
+}
+
+// readDefaults reads the messages that a file gives conversations.
+func (ts *Templates) readDefaults(f *gguf.File) (err error) {
+	if ts.system, _, err = f.String(ollama.KeySystem); err != nil {
+		return fmt.Errorf("chat: %w", err)
+	}
+	list, ok, err := f.String(ollama.KeyMessages)
+	if err != nil || !ok {
+		return err
+	}
+	if err := json.Unmarshal([]byte(list), &ts.begins); err != nil {
+		return fmt.Errorf("chat: %s: %w", ollama.KeyMessages, err)
+	}
+	return nil
+}
+
+// WithDefaults returns a conversation with the messages that the model's file gives it: a system message where it has none, and behind
+// the system message those with which conversations begin. Added is their number, from index at on.
+func (ts *Templates) WithDefaults(messages []Message) (all []Message, at, added int) {
+	var more []Message
+	if len(messages) > 0 && isSystem(messages[0].Role) {
+		at = 1
+	} else if ts.system != "" {
+		more = []Message{{Role: "system", Content: ts.system}}
+	}
+	more = append(more, ts.begins...)
+	return slices.Insert(slices.Clone(messages), at, more...), at, len(more)
 }
 
 // Choose sets the template of all conversations: a name of one of the file or of [Builtin], or the path of a Jinja file. Errors: those of [New].

@@ -98,20 +98,18 @@ func renderPublished(t *testing.T, name string, variables map[string]json.RawMes
 // refuses names the published templates that refuse the conversation of TestConversation, or do so without tools, each with
 // the error.
 var refuses = map[string]string{
-	"HuggingFaceTB-SmolLM3-3B": chat.ErrTools.Error(), // it shows the variables xml_tools and python_tools, and no calls
-	"Kimi-K2-Instruct":         `attribute "append" of list is undefined`,
-	"Kimi-K2-Thinking":         `attribute "append" of list is undefined`,
-	"LFM2-8B-A1B":              chat.ErrTools.Error(), // it shows no calls: only the list of tools has the name
-	"LFM2.5-Instruct":          chat.ErrTools.Error(),
-	"NousResearch-Hermes-2-Pro-Llama-3-8B-tool_use": "None cannot be iterated over", // it needs tools
-	"NousResearch-Hermes-3-Llama-3.1-8B-tool_use":   "None cannot be iterated over",
-	"fireworks-ai-llama-3-firefunction-v2":          "functions is undefined", // its tools are in the variable functions
-	"deepseek-ai-DeepSeek-R1-Distill-Llama-8B":      chat.ErrTools.Error(),    // it shows calls, and no list of tools
-	"deepseek-ai-DeepSeek-R1-Distill-Qwen-32B":      chat.ErrTools.Error(),
-	"google-gemma-2-2b-it":                          "Conversation roles must alternate",   // it has no place for results
-	"llama-cpp-deepseek-r1":                         "a generator has no text and no JSON", // it fails in jinja2 with tools
-	"llama-cpp-rwkv-world":                          chat.ErrTools.Error(),
-	"microsoft-Phi-3.5-mini-instruct":               chat.ErrTools.Error(),
+	"HuggingFaceTB-SmolLM3-3B":                 chat.ErrTools.Error(), // it shows the variables xml_tools and python_tools, and no calls
+	"Kimi-K2-Instruct":                         `attribute "append" of list is undefined`,
+	"Kimi-K2-Thinking":                         `attribute "append" of list is undefined`,
+	"LFM2-8B-A1B":                              chat.ErrTools.Error(), // it shows no calls: only the list of tools has the name
+	"LFM2.5-Instruct":                          chat.ErrTools.Error(),
+	"fireworks-ai-llama-3-firefunction-v2":     "functions is undefined", // its tools are in the variable functions
+	"deepseek-ai-DeepSeek-R1-Distill-Llama-8B": chat.ErrTools.Error(),    // it shows calls, and no list of tools
+	"deepseek-ai-DeepSeek-R1-Distill-Qwen-32B": chat.ErrTools.Error(),
+	"google-gemma-2-2b-it":                     "Conversation roles must alternate",   // it has no place for results
+	"llama-cpp-deepseek-r1":                    "a generator has no text and no JSON", // it fails in jinja2 with tools
+	"llama-cpp-rwkv-world":                     chat.ErrTools.Error(),
+	"microsoft-Phi-3.5-mini-instruct":          chat.ErrTools.Error(),
 }
 
 // TestConversation renders every published template, as chat does, with all kinds of messages: system, user, an assistant's

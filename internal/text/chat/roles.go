@@ -37,6 +37,7 @@ type contents struct {
 // habits are how a template takes conversations. The zero value takes all messages as they are.
 type habits struct {
 	calls  form
+	ids    idHabit
 	places map[place]contents // nil: they are not known
 }
 
@@ -125,6 +126,7 @@ const callSource = 8
 // probe finds the template's habits by rendering short conversations.
 func (t *Template) probe() *habits {
 	h := &habits{calls: t.callForm()}
+	h.ids = t.idHabit(h.calls)
 	found := map[place]contents{}
 	for _, role := range Roles {
 		found[place{role, false}] = t.try(h, role, false)
@@ -197,7 +199,7 @@ func (t *Template) shows(turns []turn, f form, wanted func(shown []bool) bool) b
 		if err != nil {
 			return false
 		}
-		text, err := t.tmpl.Render(vars, jinja.Options{Steps: 100_000, Output: 1 << 17})
+		text, err := t.run(vars, jinja.Options{Steps: 100_000, Output: 1 << 17})
 		return err == nil && wanted(text.Sources(callSource+1))
 	})
 }

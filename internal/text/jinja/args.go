@@ -49,6 +49,8 @@ type needed struct{ like Value }
 
 // op makes an operation with parameters: params are their names, each with its default. An argument must have the type of its
 // default; a default of nil allows any type.
+//
+//go:noinline
 func op(do func(s *state, v Value, a []Value) Value, params ...any) operation {
 	names, defaults := make([]string, len(params)/2), make([]Value, len(params)/2)
 	for i := range names {

@@ -3,6 +3,7 @@ package jinja
 import (
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // expr is an expression: it computes a value.
@@ -157,23 +158,26 @@ func (p *parser) sum() expr {
 }
 
 // levels are the binary operators, from the loosest.
-var levels = [][]string{{"+", "-"}, {"~"}, {"*", "%"}}
+var levels = [][]string{{"+", "-"}, {"~"}, {"*", "/", "//", "%"}, {"**"}}
 
 func (p *parser) binary(level int) expr {
 	if level == len(levels) {
 		return p.unary(true)
 	}
+	from := p.pos
 	e := p.binary(level + 1)
+	of := sum{from: from, terms: []expr{e}, plain: level == 0}
 	for p.at(tokOp) && slices.Contains(levels[level], p.cur().text) {
 		t := p.next()
 		a, b := e, p.binary(level+1)
+		of.add(t.text, b)
 		e = node(t.line, func(s *state) Value {
 			x := a(s)
 			return s.binary(t.text, x, b(s))
 		})
 	}
-	if p.op("/") || p.op("//") || p.op("**") {
-		fail(p.line(), "operator %s: not supported; use one of + - * %% ~", p.cur())
+	if of.to = p.pos; of.plain {
+		p.last = of
 	}
 	return e
 }
@@ -185,7 +189,10 @@ func (p *parser) unary(filters bool) expr {
 	var e expr
 	if p.skipOp("-") {
 		of := p.unary(false)
-		e = node(line, func(s *state) Value { return s.binary("-", int64(0), of(s)) })
+		e = node(line, func(s *state) Value { return s.negative(of(s)) })
+	} else if p.skipOp("+") {
+		of := p.unary(false)
+		e = node(line, func(s *state) Value { return s.binary("+", int64(0), of(s)) })
 	} else {
 		e = p.postfix(p.primary())
 	}
@@ -220,8 +227,14 @@ func (p *parser) primary() expr {
 			t.text += p.next().text
 		}
 		return constant(Text(t.text))
+	case tokFloat:
+		f, ok := parseFloat(strings.ReplaceAll(t.text, "_", ""))
+		if !ok {
+			fail(t.line, "float %.40s is out of range", t.text)
+		}
+		return constant(f)
 	case tokInt:
-		n, err := strconv.ParseInt(t.text, 10, 64)
+		n, err := strconv.ParseInt(strings.ReplaceAll(t.text, "_", ""), 10, 64)
 		if err != nil {
 			fail(t.line, "int %.40s is out of range; ints have 64 bits", t.text)
 		}
@@ -289,6 +302,11 @@ func (p *parser) postfix(e expr) expr {
 		of, line := e, p.line()
 		switch {
 		case p.skipOp("."):
+			if p.at(tokInt) { // x.0 is x[0]
+				at := p.primary()
+				e = node(line, func(s *state) Value { return s.index(of(s), at(s)) })
+				continue
+			}
 			name := p.name()
 			e = node(line, func(s *state) Value { return s.attribute(of(s), name) })
 		case p.skipOp("["):
@@ -381,7 +399,7 @@ func (p *parser) test(line int, of expr) expr {
 	switch {
 	case p.op("("):
 		a = p.args()
-	case next.kind == tokString, next.kind == tokInt, p.op("["), p.op("{"),
+	case next.kind == tokString, next.kind == tokInt, next.kind == tokFloat, p.op("["), p.op("{"),
 		next.kind == tokName && !slices.Contains([]string{"else", "or", "and", "is", "if", "not", "in"}, next.text):
 		e := p.postfix(p.primary())
 		a = func(s *state) args { return args{pos: []Value{e(s)}} }

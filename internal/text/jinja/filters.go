@@ -20,7 +20,23 @@ func init() {
 		"lower":      mapper(func(r, _ rune) rune { return unicode.ToLower(r) }),
 		"capitalize": mapper(titled("")),
 		"split":      op(textSplit, "sep", nil, "maxsplit", int64(-1)),
-		"replace":    op(textReplace, "old", needed{Text(nil)}, "new", needed{Text(nil)}, "count", int64(-1)),
+		"rsplit":     op(textRsplit, "sep", nil, "maxsplit", int64(-1)),
+		"splitlines": op(textSplitlines, "keepends", false),
+		"find":       finder(strings.Index), "rfind": finder(strings.LastIndex),
+		"format": textFormat,
+		"join":   op(textJoin, "iterable", needed{}),
+		"count":  op(textCount, "sub", needed{Text(nil)}),
+		"title": mapper(func(r, before rune) rune {
+			if unicode.IsLetter(before) {
+				return unicode.ToLower(r)
+			}
+			return unicode.ToTitle(r)
+		}),
+		"removeprefix": affixCut(false), "removesuffix": affixCut(true),
+		"isdigit": op(func(_ *state, v Value, _ []Value) Value {
+			return len(v.(Text)) > 0 && !slices.ContainsFunc(v.(Text), func(r rune) bool { return !unicode.IsDigit(r & point) })
+		}),
+		"replace": op(textReplace, "old", needed{Text(nil)}, "new", needed{Text(nil)}, "count", int64(-1)),
 	}
 	dictMethods = map[string]operation{
 		"get":   op(dictGet, "key", needed{}, "default", nil),
@@ -51,7 +67,12 @@ func init() {
 		"sort":   op(filterSort, "reverse", false, "case_sensitive", false, "attribute", nil),
 		"tojson": op(toJSON, "indent", nil, "ensure_ascii", false, "separators", nil),
 		"unique": op(filterUnique),
+		"abs":    op(filterAbs), "float": op(filterFloat, "default", 0.0), "round": op(filterRound, "precision", int64(0), "method", Text("common")),
+		"attr": op(filterAttr, "name", needed{Text(nil)}), "center": op(filterCenter, "width", int64(80)),
+		"batch": op(filterBatch, "linecount", needed{int64(0)}, "fill_with", nil), "slice": op(filterSlice, "slices", needed{int64(0)}, "fill_with", nil),
+		"min": extreme(-1), "max": extreme(1), "sum": op(filterSum, "attribute", nil, "start", int64(0)), "reverse": op(reversed),
 	}
+	filters["d"], filters["count"] = filters["default"], filters["length"]
 	tests = map[string]operation{
 		"defined":   is(func(v Value) bool { return !isA[undefined](v) }),
 		"undefined": is(isA[undefined]),
@@ -69,6 +90,12 @@ func init() {
 		"eq":        comparison("=="), "equalto": comparison("=="), "==": comparison("=="),
 		"ne": comparison("!="), "!=": comparison("!="),
 		"in": comparison("in"),
+		"lt": comparison("<"), "lessthan": comparison("<"), "le": comparison("<="), "gt": comparison(">"), "greaterthan": comparison(">"), "ge": comparison(">="),
+		"odd":         whole(func(i int64) bool { return i%2 != 0 }),
+		"even":        whole(func(i int64) bool { return i%2 == 0 }),
+		"divisibleby": op(func(s *state, v Value, a []Value) Value { return s.binary("%", v, a[0]) == Value(int64(0)) }, "num", needed{int64(0)}),
+		"lower":       is(func(v Value) bool { return cased(v, unicode.IsUpper, unicode.IsLower) }),
+		"upper":       is(func(v Value) bool { return cased(v, unicode.IsLower, unicode.IsUpper) }),
 	}
 }
 
@@ -92,16 +119,22 @@ func (s *state) test(name string, v Value, a args) bool {
 }
 
 // ofText makes a filter of an operation on strings. The filter takes any value as its text.
+//
+//go:noinline
 func ofText(do operation) operation {
 	return func(s *state, v Value, a args) Value { return do(s, s.str(v), a) }
 }
 
 // is makes a test without arguments.
+//
+//go:noinline
 func is(holds func(Value) bool) operation {
 	return op(func(_ *state, v Value, _ []Value) Value { return holds(v) })
 }
 
 // comparison makes a test that compares with its argument.
+//
+//go:noinline
 func comparison(operator string) operation {
 	return op(func(s *state, v Value, a []Value) Value { return s.holds(operator, v, a[0]) }, "other", needed{})
 }
@@ -162,30 +195,38 @@ func end(items []Value, first bool) Value {
 	return items[len(items)-1]
 }
 
-// filterFormat replaces each %s, %d and %% of a text, the first two by arguments.
+// filterFormat replaces each place of a text that begins with % by an argument.
 func filterFormat(s *state, v Value, a args) Value {
-	pieces, rest := s.cut(s.str(v), Text("%"), -1), a.pos
-	out := pieces[0].(Text)
-	for i := 1; i < len(pieces); i++ {
-		piece := pieces[i].(Text)
-		switch verb := piece[:min(1, len(piece))].String(); {
-		case verb == "" && i+1 < len(pieces):
-			i++
-			out = s.extend(append(out, '%'), pieces[i].(Text))
-		case (verb == "s" || verb == "d") && len(rest) > 0:
-			x := rest[0]
-			if verb == "d" {
-				x = s.argument("format", "%d", x, int64(0))
-			}
-			out, rest = s.extend(s.extend(out, s.str(x)), piece[1:]), rest[1:]
-		default:
-			s.fail("format: %.2q: not supported, or without an argument; use %%s, %%d or %%%%", "%"+verb)
+	if len(a.names) > 0 && len(a.pos) > 0 {
+		s.fail("format: arguments with and without a name; give one kind")
+	}
+	if len(a.names) > 0 {
+		m := &Map{}
+		for i, name := range a.names {
+			s.put(m, Text(name), a.named[i])
 		}
+		return s.formatted(s.str(v), m)
 	}
-	if len(rest) > 0 || len(a.names) > 0 {
-		s.fail("format: %d arguments are not used; give one for each %%s and %%d, without a name", len(rest)+len(a.names))
-	}
-	return out
+	return s.formatted(s.str(v), &List{Items: a.pos, Tuple: true})
+}
+
+// whole makes a test of an int.
+//
+//go:noinline
+func whole(holds func(i int64) bool) operation {
+	return op(func(s *state, v Value, _ []Value) Value {
+		i, ok := integer(v)
+		if !ok {
+			s.fail("odd and even: %s; they need int", typeName(v))
+		}
+		return holds(i)
+	})
+}
+
+// cased reports whether a text has a letter of the wanted case, and none of the other.
+func cased(v Value, other, wanted func(rune) bool) bool {
+	t, ok := v.(Text)
+	return ok && slices.ContainsFunc(t, func(r rune) bool { return wanted(r & point) }) && !slices.ContainsFunc(t, func(r rune) bool { return other(r & point) })
 }
 
 // filterIndent puts spaces before each line that is not empty, and before the first one only if asked to.

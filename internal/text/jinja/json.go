@@ -20,6 +20,8 @@ type writer struct {
 	lines        bool             // each element on a line of its own
 	scalar       func(Value) Text // text of a value that is neither list nor dict
 	json         bool             // tuples are lists, keys are strings
+	// text appends a text; nil: scalar makes it. A long one is not copied twice.
+	text func(out, t Text) Text
 }
 
 func (w *writer) add(t Text) { w.out = w.s.extend(w.out, t) }
@@ -50,6 +52,14 @@ func (w *writer) value(v Value, depth int) {
 			w.add(w.colon)
 			w.value(v.values[i], depth+1)
 		})
+	case Text:
+		if w.text == nil {
+			w.add(w.scalar(v))
+			return
+		}
+		before := len(w.out)
+		w.out = w.text(w.out, v)
+		w.s.copied(len(w.out) - before)
 	default:
 		w.add(w.scalar(v))
 	}
@@ -77,6 +87,7 @@ func (w *writer) elements(open, end string, n, depth int, element func(i int)) {
 func toJSON(s *state, v Value, a []Value) Value {
 	w := &writer{s: s, comma: Text(", "), colon: Text(": "), json: true}
 	w.scalar = func(v Value) Text { return s.jsonScalar(v, a[1].(bool)) }
+	w.text = func(out, t Text) Text { return s.appendJSON(out, t, a[1].(bool)) }
 	if a[0] != nil {
 		w.lines, w.comma = true, Text(",")
 		w.indent = s.repeat(Text(" "), s.argument("tojson", "indent", a[0], int64(0)).(int64))
@@ -96,6 +107,23 @@ var jsonEscapes = map[rune]string{
 	'"': `\"`, '\\': `\\`, '\n': `\n`, '\r': `\r`, '\t': `\t`, '\b': `\b`, '\f': `\f`,
 }
 
+// appendJSON appends a text as JSON.
+func (s *state) appendJSON(out, t Text, ascii bool) Text {
+	s.copied(2 * len(t))
+	return t.appendEscaped(out, '"', func(c rune) string {
+		short, ok := jsonEscapes[c]
+		switch {
+		case ok:
+			return short
+		case c < ' ' || ascii && c > '~' && c < 0x10000:
+			return fmt.Sprintf(`\u%04x`, c)
+		case ascii && c >= 0x10000:
+			return fmt.Sprintf(`\u%04x\u%04x`, 0xd800+(c-0x10000)>>10, 0xdc00+(c-0x10000)&0x3ff)
+		}
+		return ""
+	})
+}
+
 func (s *state) jsonScalar(v Value, ascii bool) Text {
 	switch v := v.(type) {
 	case nil:
@@ -103,19 +131,7 @@ func (s *state) jsonScalar(v Value, ascii bool) Text {
 	case bool:
 		return Text(strconv.FormatBool(v))
 	case Text:
-		s.copied(2 * len(v))
-		return v.escaped('"', func(c rune) string {
-			short, ok := jsonEscapes[c]
-			switch {
-			case ok:
-				return short
-			case c < ' ' || ascii && c > '~' && c < 0x10000:
-				return fmt.Sprintf(`\u%04x`, c)
-			case ascii && c >= 0x10000:
-				return fmt.Sprintf(`\u%04x\u%04x`, 0xd800+(c-0x10000)>>10, 0xdc00+(c-0x10000)&0x3ff)
-			}
-			return ""
-		})
+		return s.appendJSON(nil, v, ascii)
 	case int64, float64:
 		return s.repr(v)
 	}

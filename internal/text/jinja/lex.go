@@ -22,6 +22,7 @@ const (
 	tokName
 	tokString
 	tokInt
+	tokFloat
 	tokOp
 )
 
@@ -87,17 +88,7 @@ func (l *lexer) data() {
 		return
 	}
 	text, opener, sign := l.rest[:found[0]], l.rest[found[2]], l.rest[found[4]:found[5]]
-	if sign == "-" {
-		text = strings.TrimRightFunc(text, isSpace)
-	} else if sign == "" && opener != '{' { // lstrip_blocks
-		begin := strings.LastIndexByte(text, '\n') + 1
-		if (begin > 0 || l.fresh) && strings.TrimFunc(text[begin:], isSpace) == "" {
-			text = text[:begin]
-		}
-	}
-	if text != "" {
-		l.emit(tokData, text)
-	}
+	l.text(text, sign, opener != '{')
 	l.advance(found[1])
 	switch opener {
 	case '#':
@@ -110,10 +101,51 @@ func (l *lexer) data() {
 	case '{':
 		l.emit(tokPrintBegin, "")
 		l.expression(tokPrintEnd)
-	default:
+	case '%':
+		if begin := rawBegin.FindStringSubmatch(l.rest); begin != nil {
+			l.raw(begin)
+			return
+		}
 		l.emit(tokBlockBegin, "")
 		l.expression(tokBlockEnd)
 	}
+}
+
+// text emits the text before a tag, without the white space that the tag's sign takes off.
+func (l *lexer) text(text, sign string, isBlock bool) {
+	if sign == "-" {
+		text = strings.TrimRightFunc(text, isSpace)
+	} else if sign == "" && isBlock { // lstrip_blocks
+		begin := strings.LastIndexByte(text, '\n') + 1
+		if (begin > 0 || l.fresh) && strings.TrimFunc(text[begin:], isSpace) == "" {
+			text = text[:begin]
+		}
+	}
+	if text != "" {
+		l.emit(tokData, text)
+	}
+}
+
+// rawBegin matches the rest of a tag that begins a block of text as it is, and rawEnd the tag that ends it.
+var (
+	rawBegin = regexp.MustCompile(`^\s*raw\s*(-?)%\}`)
+	rawEnd   = regexp.MustCompile(`\{%([-+]?)\s*endraw\s*([-+]?)%\}`)
+)
+
+// raw reads a block of text as it is.
+func (l *lexer) raw(begin []string) {
+	line := l.line
+	if l.advance(len(begin[0])); begin[1] == "-" {
+		l.skipSpace()
+	}
+	end := rawEnd.FindStringSubmatchIndex(l.rest)
+	if end == nil {
+		fail(line, "a raw block has no end; write {%% endraw %%}")
+	}
+	l.text(l.rest[:end[0]], l.rest[end[2]:end[3]], true)
+	sign := l.rest[end[4]:end[5]]
+	l.advance(end[1])
+	l.trim(sign)
 }
 
 // trim removes the white space that the end of a tag takes with it: all of it behind a minus sign, else one line end
@@ -128,7 +160,7 @@ func (l *lexer) trim(sign string) {
 }
 
 // lexeme matches a token of an expression. Its groups are a name, a float, an int, a string and an operator.
-var lexeme = regexp.MustCompile(`^(?:([A-Za-z_][A-Za-z_0-9]*)|([0-9]+\.[0-9]+)|([0-9]+)|((?s)"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(\*\*|//|[=!<>]=|[-+*/%~<>=()[\]{}|,:.]))`)
+var lexeme = regexp.MustCompile(`^(?:([A-Za-z_][A-Za-z_0-9]*)|([0-9]+(?:_[0-9]+)*(?:(?:\.[0-9]+(?:_[0-9]+)*)?[eE][-+]?[0-9]+|\.[0-9]+(?:_[0-9]+)*))|([0-9]+(?:_[0-9]+)*)|((?s)"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(\*\*|//|[=!<>]=|[-+*/%~<>=()[\]{}|,:.]))`)
 
 // expression reads tokens up to the end of a tag.
 func (l *lexer) expression(end kind) {
@@ -150,8 +182,11 @@ func (l *lexer) expression(end kind) {
 			fail(l.line, "unexpected character %.4q", l.rest)
 		case m[1] != "":
 			l.emit(tokName, m[1])
+		case m[2] != "" && l.behindDot(): // x.0.1 is x[0][1]
+			m[0], _, _ = strings.Cut(m[2], ".")
+			l.emit(tokInt, m[0])
 		case m[2] != "":
-			fail(l.line, "float %.10s...: not supported; use ints", l.rest)
+			l.emit(tokFloat, m[2])
 		case m[3] != "":
 			l.emit(tokInt, m[3])
 		case m[4] != "":
@@ -161,6 +196,12 @@ func (l *lexer) expression(end kind) {
 		}
 		l.advance(len(m[0]))
 	}
+}
+
+// behindDot reports whether a dot comes right before what is read.
+func (l *lexer) behindDot() bool {
+	n := len(l.tokens)
+	return n > 0 && l.tokens[n-1].kind == tokOp && l.tokens[n-1].text == "."
 }
 
 // closed reads the end of a tag, if it is next.

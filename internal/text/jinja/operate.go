@@ -212,7 +212,7 @@ func (s *state) repeat(t Text, n int64) Text {
 	return slices.Repeat(t, int(n))
 }
 
-// binary is a op b, for the operators + - * % of Python and ~ of Jinja.
+// binary is a op b, for the operators + - * / // % ** of Python and ~ of Jinja.
 func (s *state) binary(op string, a, b Value) Value {
 	x, y := unmarked(a), unmarked(b)
 	if marked := isA[markup](a) || isA[markup](b); marked && op == "+" && isA[Text](x) && isA[Text](y) {
@@ -236,18 +236,24 @@ func (s *state) binary(op string, a, b Value) Value {
 		if n, ok := integer(b); ok && op == "*" {
 			return s.repeat(x, n)
 		}
+		if op == "%" {
+			return s.formatted(x, b)
+		}
 	case *List:
 		if y, ok := b.(*List); ok && op == "+" && typeName(x) == typeName(y) && !x.once {
 			s.copied(12 * (len(x.Items) + len(y.Items)))
 			return &List{Items: slices.Concat(x.Items, y.Items), Tuple: x.Tuple}
 		}
 	}
-	i, okI := integer(a)
-	j, okJ := integer(b)
-	if !okI || !okJ {
-		s.fail("%s %s %s: not supported", typeName(a), op, typeName(b))
+	return s.arithmetic(op, a, b)
+}
+
+// negative is -v.
+func (s *state) negative(v Value) Value {
+	if f, ok := v.(float64); ok {
+		return -f
 	}
-	return s.integers(op, i, j)
+	return s.binary("-", int64(0), v)
 }
 
 // unmarked returns a value as it is outside of a sum.
@@ -281,12 +287,21 @@ func (s *state) integers(op string, i, j int64) int64 {
 		x.Sub(x, y)
 	case "*":
 		x.Mul(x, y)
-	case "%":
-		if j == 0 {
-			s.fail("%d %% 0: division by zero", i)
+	case "**":
+		if x = power(x, j); x == nil {
+			s.fail("%d %s %d is out of range; ints have 64 bits", i, op, j)
 		}
-		if x.Rem(x, y); x.Sign()*y.Sign() < 0 {
-			x.Add(x, y)
+	case "%", "//":
+		if j == 0 {
+			s.fail("%d %s 0: division by zero", i, op)
+		}
+		div, mod := new(big.Int).QuoRem(x, y, new(big.Int))
+		if mod.Sign()*y.Sign() < 0 {
+			mod.Add(mod, y)
+			div.Sub(div, big.NewInt(1))
+		}
+		if x = mod; op == "//" {
+			x = div
 		}
 	}
 	if !x.IsInt64() {

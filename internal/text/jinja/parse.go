@@ -34,6 +34,7 @@ type parser struct {
 	depth  int
 	marks  bool // the operand of a comparison that is read has the filter safe
 	loops  int  // loops around the statement that break and continue may leave
+	last   sum  // the one whose end was read last
 }
 
 func (p *parser) cur() tok             { return p.tokens[p.pos] }
@@ -99,7 +100,7 @@ func (p *parser) body(ends ...string) block {
 			})
 		case tokPrintBegin:
 			p.next()
-			out = append(out, output(t.line, p.tuple(p.expression)))
+			out = append(out, p.printed(t.line))
 			p.expect(tokPrintEnd, "'}}'")
 		case tokBlockBegin:
 			p.next()
@@ -139,7 +140,7 @@ func (p *parser) block(end string, enclosed bool) block {
 }
 
 // statements are the names of statements, for errors.
-const statements = "break, call, continue, filter, for, generation, if, macro, set"
+const statements = "break, call, continue, filter, for, generation, if, macro, raw, set, with"
 
 // statement reads a statement from its name on.
 func (p *parser) statement() stmt {
@@ -163,6 +164,8 @@ func (p *parser) statement() stmt {
 		do = p.call(t.line)
 	case "filter":
 		do = p.filterBlock(t.line)
+	case "with":
+		do = p.with()
 	case "break", "continue":
 		if p.loops == 0 {
 			fail(t.line, "%s outside of a loop; put it into a for block", t.text)
@@ -176,6 +179,31 @@ func (p *parser) statement() stmt {
 	}
 	p.endTag()
 	return do
+}
+
+// with reads names and their values, and a body in which they hold.
+func (p *parser) with() stmt {
+	var names []target
+	var values []expr
+	for !p.at(tokBlockEnd) {
+		if len(names) > 0 {
+			p.expectOp(",")
+		}
+		names = append(names, p.targetPart(false))
+		p.expectOp("=")
+		values = append(values, p.expression())
+	}
+	body := p.block("endwith", false)
+	return func(s *state) (f flow) {
+		given := s.all(values)
+		s.within(s.scope, func() {
+			for i, to := range names {
+				to(s, given[i])
+			}
+			f = body.run(s)
+		})
+		return f
+	}
 }
 
 // set reads an assignment of a value, or of the text of a block.

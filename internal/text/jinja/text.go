@@ -56,7 +56,12 @@ func (t Text) mapped(f func(rune) rune) Text {
 // escaped returns t between two quotes. Each character that escape does not return "" for is replaced by its escape, which
 // keeps the mark.
 func (t Text) escaped(q rune, escape func(rune) string) Text {
-	out := append(make(Text, 0, len(t)+2), q)
+	return t.appendEscaped(nil, q, escape)
+}
+
+// appendEscaped appends what escaped returns.
+func (t Text) appendEscaped(out Text, q rune, escape func(rune) string) Text {
+	out = append(slices.Grow(out, len(t)+2), q)
 	for _, r := range t {
 		e := escape(r & point)
 		if e == "" {

@@ -85,11 +85,19 @@ func (m *Maker) Render(messages []chat.Message, o Options) (Prompt, error) {
 		return Prompt{}, err
 	}
 	o.setVariables(t)
-	p, err := t.RenderTools(chat.Forget(messages, o.Vars), o.Options)
+	style := calls.StyleOf(t.Source(), m.IsSpecial)
+	at, added := 0, 0
+	if len(messages) > 0 { // an empty conversation is refused
+		messages, at, added = m.Templates.WithDefaults(messages)
+	}
+	p, err := t.RenderTools(chat.Forget(messages, o.Vars), o.Options, style)
+	if fault := new(chat.Error); errors.As(err, &fault) && fault.Message >= at+added {
+		fault.Message -= added // the caller's
+	}
 	if err != nil {
 		return Prompt{}, err
 	}
-	c := Prompt{Tail: tail(p, messages, o.Continue), Format: answer.FormatOf(t.Source(), m.IsSpecial), Style: calls.StyleOf(t.Source(), m.IsSpecial)}
+	c := Prompt{Tail: tail(p, messages, o.Continue), Format: answer.FormatOf(t.Source(), m.IsSpecial), Style: style}
 	if o.Reasoning == ReasoningOff && !o.Continue && !o.NoAnswer {
 		end, err := m.closeThoughts(t, c, len(o.Tools) > 0)
 		if err != nil {

@@ -6,12 +6,12 @@ import (
 	"grove/internal/text/token"
 )
 
-// piece returns the bytes of a token. See AppendPiece.
+// piece returns the bytes of a token. An unused one, such as a row of the embedding without a token, has none, as in llama.cpp. See AppendPiece.
 func (t *Tokenizer) piece(id token.ID, special bool) (string, error) {
 	if err := t.check(id); err != nil {
 		return "", err
 	}
-	if t.types[id].hidden() && !special {
+	if t.types[id] == Unused || t.types[id].hidden() && !special {
 		return "", nil
 	}
 	return t.raw[id], nil

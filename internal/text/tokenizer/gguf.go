@@ -34,10 +34,17 @@ func FromGGUF(f *gguf.File) (*Tokenizer, error) {
 	if r.err == nil && v.Model == "gpt2" && v.Merges == nil {
 		return nil, fmt.Errorf("tokenizer: the file holds no merges (tokenizer.ggml.merges)")
 	}
+	parts := read(&r, f.String, keyParts, "")
+	if r.err == nil && v.Model == "gpt2" && v.Pre == "" && parts == "" {
+		v.Pre = preOf(f)
+	}
 	r.ids(&v)
 	r.flags(&v)
 	if r.err != nil {
 		return nil, r.err
+	}
+	if v.Model == "gpt2" && v.Pre == "" && parts != "" {
+		return withParts(v, parts)
 	}
 	return New(v)
 }

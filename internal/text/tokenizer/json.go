@@ -29,6 +29,7 @@ type document struct {
 	vocab  Vocab
 	pipe   pipeline
 	ids    map[string]token.ID
+	text   []byte // the tokenizer.json
 }
 
 // pipeline is the part of a tokenizer.json that a Vocab cannot hold: the steps from text to ids.
@@ -61,7 +62,7 @@ func (p *pipeline) apply(t *Tokenizer) {
 }
 
 func parseDocument(tokenizerJSON, tokenizerConfig []byte) (*document, error) {
-	d := &document{}
+	d := &document{text: tokenizerJSON}
 	if err := json.Unmarshal(tokenizerJSON, &d.file); err != nil {
 		return nil, fmt.Errorf("tokenizer: tokenizer.json: %w", err)
 	}

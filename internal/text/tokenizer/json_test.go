@@ -496,9 +496,12 @@ func TestMetadataFromJSON(t *testing.T) {
 		}, "ignore_merges counts for token "},
 		{"unknown expression", smallJSON, func(o object) {
 			o["pre_tokenizer"] = sequence("pretokenizers", splitPart(`\w+`), byteLevelPart(false))
-		}, "the pre-tokenizer has no name in GGUF files"},
-		{"lower case", smallJSON, func(o object) { o["normalizer"] = object{"type": "Lowercase"} }, "normalizer Lowercase with model BPE is not supported"},
-		{"prefix space", smallJSON, func(o object) { o["pre_tokenizer"] = object{"type": "ByteLevel"} }, "ByteLevel with add_prefix_space is not supported"},
+		}, ""},
+		{"possessive and intersected", smallJSON, func(o object) {
+			o["pre_tokenizer"] = sequence("pretokenizers", splitPart(`[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|[\s&&[^\n]]+(?!\S)|\s+`), byteLevelPart(false))
+		}, ""},
+		{"lower case", smallJSON, func(o object) { o["normalizer"] = object{"type": "Lowercase"} }, ""},
+		{"prefix space", smallJSON, func(o object) { o["pre_tokenizer"] = object{"type": "ByteLevel"} }, ""},
 		{"spaces", spaceJSON, model("fuse_unk", false), ""},
 		{"merges apart", spaceJSON, model("merges", [][]string{{"▁", "ab"}, {"a", "b"}, {"▁a", "b"}, {"▁", "a"}}), `the merges that make "▁ab" do not follow each other`},
 		{"merges that lack", spaceJSON, model("merges", [][]string{{"a", "b"}, {"▁", "a"}, {"▁a", "b"}}), `tokens "▁" and "ab" make a token and are not a merge`},

@@ -135,22 +135,18 @@ func (d *document) only(types ...string) error {
 }
 
 func (d *document) byteMetadata() ([]gguf.KV, error) {
-	if err := d.only("NFC"); err != nil {
-		return nil, err
-	}
-	if d.pipe.spaced != nil {
-		return nil, errors.New("ByteLevel with add_prefix_space is not supported")
-	}
+	merges := entries("merges", d.vocab.Merges)
 	name, whole, ok := pretoken.Matching(d.pipe.cuts, d.pipe.whole)
-	if !ok {
-		return nil, errors.New("the pre-tokenizer has no name in GGUF files")
+	if d.only("NFC") != nil || d.pipe.spaced != nil || !ok {
+		parts, err := d.partsEntry()
+		return []gguf.KV{parts, merges}, err
 	}
 	if whole != d.pipe.whole {
 		if err := d.mergesReach(); err != nil {
 			return nil, err
 		}
 	}
-	return []gguf.KV{entry("pre", name), entries("merges", d.vocab.Merges)}, nil
+	return []gguf.KV{entry("pre", name), merges}, nil
 }
 
 // mergesReach refuses a vocabulary with a token that is a word which the merges turn into other tokens: ignore_merges changes

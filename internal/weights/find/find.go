@@ -147,7 +147,7 @@ func (s *Store) unknown(name string, models []Model) error {
 		}
 	}
 	if len(searched) == 0 {
-		return unknownf("find: %q is not a file, and there is no place to search: no directory in GROVE_MODELS, and no cache of Hugging Face, llama.cpp or ollama", name)
+		return unknownf("find: %q is not a file, and there is no place to search: no directory in GROVE_MODELS, and no cache of Hugging Face, llama.cpp, ollama or LM Studio", name)
 	}
 	like := ""
 	if alike := nearModels(models, name); len(alike) > 0 {

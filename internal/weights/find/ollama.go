@@ -1,15 +1,12 @@
 package find
 
 import (
-	"encoding/json"
-	"fmt"
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
 
-	"grove/internal/fileio"
+	"grove/internal/weights/ollama"
 )
 
 // ollama adds the models of ollama's directory, whose files manifests/HOST/NAMESPACE/MODEL/TAG name blobs.
@@ -34,12 +31,12 @@ func (s *scan) manifests(dir, at string, levels []string) {
 		case info.IsDir() && len(levels) < tag:
 			s.manifests(dir, file, names)
 		case info.Mode().IsRegular() && len(levels) == tag:
-			blob, err := modelBlob(dir, file)
+			path, err := modelPath(file)
 			if err != nil {
 				s.fail(err)
 				continue
 			}
-			s.models = append(s.models, Model{ollamaName(names), blob, s.source, s.cache})
+			s.models = append(s.models, Model{ollamaName(names), path, s.source, s.cache})
 		}
 	}
 }
@@ -55,38 +52,14 @@ func ollamaName(names []string) string {
 	return path.Join(shown...) + ":" + names[len(names)-1]
 }
 
-// digest is the form of the names of blobs. Any other name could lead out of their directory.
-var digest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
-
-// modelBlob returns the file of weights that a manifest names.
-func modelBlob(dir, manifest string) (string, error) {
-	b, err := fileio.ReadRegular(manifest, maxSmall)
-	if err != nil {
+// modelPath returns the path of the model of a manifest: its file of weights, or the manifest where other layers change the answers.
+func modelPath(manifest string) (string, error) {
+	m, err := ollama.Read(manifest)
+	switch {
+	case err != nil:
 		return "", err
+	case m.Plain():
+		return m.Model, nil
 	}
-	var m struct {
-		Layers []struct {
-			MediaType string `json:"mediaType"`
-			Digest    string `json:"digest"`
-		} `json:"layers"`
-	}
-	if err := json.Unmarshal(b, &m); err != nil {
-		return "", fmt.Errorf("%s: %w; the manifest is broken: pull the model again", manifest, err)
-	}
-	for _, l := range m.Layers {
-		if l.MediaType != "application/vnd.ollama.image.model" {
-			continue
-		}
-		if !digest.MatchString(l.Digest) {
-			return "", fmt.Errorf("%s: %.80q is not a digest", manifest, l.Digest)
-		}
-		for _, separator := range []string{"-", ":"} { // as of 2024, and before
-			blob := filepath.Join(dir, "blobs", strings.Replace(l.Digest, ":", separator, 1))
-			if info, err := os.Stat(blob); err == nil && info.Mode().IsRegular() {
-				return blob, nil
-			}
-		}
-		return "", fmt.Errorf("%s: blob %s is missing", manifest, l.Digest)
-	}
-	return "", fmt.Errorf("%s: no layer holds a model", manifest)
+	return manifest, nil
 }

@@ -1,5 +1,5 @@
 // Package find finds the models that are on a machine: in the directories that GROVE_MODELS lists, and in the
-// caches of Hugging Face, llama.cpp and ollama. It reads directories, small manifests and the headers of model
+// caches of Hugging Face, llama.cpp, ollama and LM Studio. It reads directories, small manifests and the headers of model
 // files, and changes nothing.
 //
 // Directories and manifests may be hostile: manifests have a bounded size and lead only to blobs of their own cache, directories
@@ -10,13 +10,16 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
+
+	"grove/internal/fileio"
 )
 
 // Model is a model that was found.
 type Model struct {
 	Name   string // for [Store.Find]
 	Path   string // a file, the first of a split one, or a folder of Hugging Face
-	Source string // Directories, HuggingFace, LlamaCpp or Ollama
+	Source string // Directories, HuggingFace, LlamaCpp, Ollama or LMStudio
 	Cache  string // the directory of the source in which it was found
 }
 
@@ -26,6 +29,7 @@ const (
 	HuggingFace = "Hugging Face"
 	LlamaCpp    = "llama.cpp"
 	Ollama      = "ollama"
+	LMStudio    = "LM Studio"
 )
 
 // place is a directory with models of a source.
@@ -77,6 +81,12 @@ func New(env func(string) string, home, system string) *Store {
 		s.add(place{Ollama, "/usr/share/ollama/.ollama/models", true}) // the directory of its system service, into which no other program writes
 		s.own[Ollama] = own
 	}
+	lmStudio := at(home, ".lmstudio")
+	if pointer, err := fileio.ReadRegular(at(home, ".lmstudio-home-pointer"), maxSmall); err == nil {
+		lmStudio = first(strings.TrimSpace(string(pointer)), lmStudio) // where its user has moved it
+	}
+	s.add(place{LMStudio, at(lmStudio, "models"), true})
+	s.add(place{LMStudio, at(home, ".cache", "lm-studio", "models"), true}) // before 2025
 	return s
 }
 

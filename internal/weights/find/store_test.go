@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove/internal/weights/gguf"
+	"grove/internal/weights/ollama"
 	"grove/internal/weights/tensor"
 )
 
@@ -200,7 +201,7 @@ func TestFindPaths(t *testing.T) {
 			t.Errorf("Find(%q) = %q, %v", name, got, err)
 		}
 	}
-	if _, err := f.store().Find("none"); err == nil || !strings.Contains(err.Error(), "no cache of Hugging Face, llama.cpp or ollama") {
+	if _, err := f.store().Find("none"); err == nil || !strings.Contains(err.Error(), "no cache of Hugging Face, llama.cpp, ollama or LM Studio") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -216,6 +217,29 @@ func TestSameFile(t *testing.T) {
 	}
 	if models, _ := f.store().List(); len(models) != 1 {
 		t.Errorf("listed %v", models)
+	}
+}
+
+// TestLMStudio: models of LM Studio have the names of their publisher, repository and file, in both of its folders and where its user has moved it.
+func TestLMStudio(t *testing.T) {
+	for _, dir := range []string{".lmstudio", ".cache/lm-studio", "elsewhere"} {
+		t.Run(dir, func(t *testing.T) {
+			f := newFake(t)
+			want := f.write(dir+"/models/lmstudio-community/Tiny-GGUF/Tiny-Q4_K_M.gguf", "x")
+			f.write(dir+"/models/lmstudio-community/Tiny-GGUF/mmproj-Tiny.gguf", "y")
+			if dir == "elsewhere" {
+				f.write(".lmstudio-home-pointer", filepath.Join(f.home, dir)+"\n")
+			}
+			models, faults := f.store().List()
+			if len(models) != 1 || len(faults) > 0 || models[0].Source != LMStudio || models[0].Name != "lmstudio-community/Tiny-GGUF/Tiny-Q4_K_M" {
+				t.Errorf("%v, %v", models, faults)
+			}
+			for _, name := range []string{"tiny-q4_k_m", "Tiny-GGUF", "lmstudio-community/Tiny-GGUF:Q4_K_M"} {
+				if got, err := f.store().Find(name); got != want || err != nil {
+					t.Errorf("%s: %q, %v", name, got, err)
+				}
+			}
+		})
 	}
 }
 
@@ -318,14 +342,14 @@ func TestPlaces(t *testing.T) {
 		vars               map[string]string
 		want               []string
 	}{
-		{"linux", "/h", "linux", nil, []string{"Hugging Face /h/.cache/huggingface/hub", "llama.cpp /h/.cache/llama.cpp", "ollama /h/.ollama/models", service}},
-		{"darwin", "/h", "darwin", nil, []string{"Hugging Face /h/.cache/huggingface/hub", "llama.cpp /h/Library/Caches/llama.cpp", "ollama /h/.ollama/models"}},
-		{"windows", "/h", "windows", map[string]string{"LOCALAPPDATA": "/l"}, []string{"Hugging Face /h/.cache/huggingface/hub", "llama.cpp /l/llama.cpp", "ollama /h/.ollama/models"}},
+		{"linux", "/h", "linux", nil, []string{"Hugging Face /h/.cache/huggingface/hub", "llama.cpp /h/.cache/llama.cpp", "ollama /h/.ollama/models", service, "LM Studio /h/.lmstudio/models", "LM Studio /h/.cache/lm-studio/models"}},
+		{"darwin", "/h", "darwin", nil, []string{"Hugging Face /h/.cache/huggingface/hub", "llama.cpp /h/Library/Caches/llama.cpp", "ollama /h/.ollama/models", "LM Studio /h/.lmstudio/models", "LM Studio /h/.cache/lm-studio/models"}},
+		{"windows", "/h", "windows", map[string]string{"LOCALAPPDATA": "/l"}, []string{"Hugging Face /h/.cache/huggingface/hub", "llama.cpp /l/llama.cpp", "ollama /h/.ollama/models", "LM Studio /h/.lmstudio/models", "LM Studio /h/.cache/lm-studio/models"}},
 		{"no home", "", "linux", nil, []string{service}},
 		{"variables", "/h", "linux", map[string]string{"GROVE_MODELS": "/a::/b/", "HF_HOME": "/f", "LLAMA_CACHE": "/c", "OLLAMA_MODELS": "/o"},
-			[]string{"GROVE_MODELS /a", "GROVE_MODELS /b", "Hugging Face /f/hub", "llama.cpp /c", "ollama /o"}},
-		{"hub cache", "/h", "darwin", map[string]string{"HF_HOME": "/f", "HF_HUB_CACHE": "/u", "LLAMA_CACHE": "/u"}, []string{"Hugging Face /u", "ollama /h/.ollama/models"}},
-		{"xdg", "/h", "linux", map[string]string{"XDG_CACHE_HOME": "/x", "OLLAMA_MODELS": "/o"}, []string{"Hugging Face /x/huggingface/hub", "llama.cpp /x/llama.cpp", "ollama /o"}},
+			[]string{"GROVE_MODELS /a", "GROVE_MODELS /b", "Hugging Face /f/hub", "llama.cpp /c", "ollama /o", "LM Studio /h/.lmstudio/models", "LM Studio /h/.cache/lm-studio/models"}},
+		{"hub cache", "/h", "darwin", map[string]string{"HF_HOME": "/f", "HF_HUB_CACHE": "/u", "LLAMA_CACHE": "/u"}, []string{"Hugging Face /u", "ollama /h/.ollama/models", "LM Studio /h/.lmstudio/models", "LM Studio /h/.cache/lm-studio/models"}},
+		{"xdg", "/h", "linux", map[string]string{"XDG_CACHE_HOME": "/x", "OLLAMA_MODELS": "/o"}, []string{"Hugging Face /x/huggingface/hub", "llama.cpp /x/llama.cpp", "ollama /o", "LM Studio /h/.lmstudio/models", "LM Studio /h/.cache/lm-studio/models"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got []string
@@ -377,13 +401,22 @@ func FuzzManifest(f *testing.F) {
 	if err := os.WriteFile(blob, nil, 0o644); err != nil {
 		f.Fatal(err)
 	}
-	path := filepath.Join(dir, "manifest")
+	path := filepath.Join(dir, "manifests", "host", "library", "name", "tag")
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		f.Fatal(err)
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if err := os.WriteFile(path, b, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := modelBlob(dir, path); err == nil && got != blob {
-			t.Errorf("a manifest leads to %q", got)
+		m, err := ollama.Read(path)
+		if err != nil {
+			return
+		}
+		for _, got := range append(m.Adapters, m.Model) {
+			if got != blob {
+				t.Errorf("a manifest leads to %q", got)
+			}
 		}
 	})
 }

@@ -51,6 +51,7 @@ type File struct {
 	Version  uint32
 	Metadata []KV          // in file order; of the first part of a split file
 	Tensors  []tensor.View // in file order; they must not be used after Close; see Load for their bytes
+	Adapters []string      // LoRA files that belong to the model, which others name: a manifest of ollama's
 
 	keys   map[string]int
 	names  map[string]int
@@ -169,6 +170,17 @@ func (f *File) Lookup(key string) (Value, bool) {
 		return Value{}, false
 	}
 	return f.Metadata[i].Value, true
+}
+
+// Set gives a key a value: its own in place of another, or a new key at the end. Only who opens a file for others may call it.
+func (f *File) Set(key string, v Value) {
+	i, ok := f.keys[key]
+	if !ok {
+		i = len(f.Metadata)
+		f.keys[key] = i
+		f.Metadata = append(f.Metadata, KV{})
+	}
+	f.Metadata[i] = KV{key, v}
 }
 
 // The accessors below return the value of a key as a Go type. If the key is missing, ok is false and there is no

@@ -8,7 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"grove/internal/hftest"
 	"grove/internal/weights/gguf"
@@ -293,5 +296,67 @@ func TestSnapshot(t *testing.T) {
 	}
 	if g, err := OpenModel(dir); err != nil || g.Close() != nil {
 		t.Error(err)
+	}
+}
+
+// TestTemplates reads the templates of all places: a file counts for more than tokenizer_config.json, that for more than a processor's, and further ones have
+// the names of their files.
+func TestTemplates(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		config string // tokenizer_config.json's; "": none
+		files  map[string]string
+		want   map[string]string
+	}{
+		{"a processor's", "", map[string]string{"chat_template.json": `{"chat_template":"P"}`}, map[string]string{"": "P"}},
+		{"the tokenizer's before a processor's", "T", map[string]string{"chat_template.json": `{"chat_template":"P"}`}, map[string]string{"": "T"}},
+		{"a file before both", "T", map[string]string{"chat_template.json": `{"chat_template":"P"}`, "chat_template.jinja": "F"}, map[string]string{"": "F"}},
+		{"further ones", "", map[string]string{"chat_template.jinja": "F", "additional_chat_templates/tool_use.jinja": "U", "additional_chat_templates/rag.jinja": "R", "additional_chat_templates/x.txt": "x"},
+			map[string]string{"": "F", ".tool_use": "U", ".rag": "R"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h, err := hftest.From(golden(t, "qwen3"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if delete(h.Names, "chat_template"); c.config != "" {
+				h.Names["chat_template"] = c.config
+			}
+			dir := t.TempDir()
+			if err := h.Write(dir); err != nil {
+				t.Fatal(err)
+			}
+			for name, text := range c.files {
+				path := filepath.Join(dir, name)
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := map[string]string{}
+			for _, kv := range open(t, dir).Metadata {
+				if name, ok := strings.CutPrefix(kv.Key, "tokenizer.chat_template"); ok && name != "s" {
+					got[name], _ = kv.Value.Any().(string)
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestOriginalForm: a folder with consolidated weights alone says what it is, with and without config.json.
+func TestOriginalForm(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"consolidated.safetensors", "params.json", "config.json"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(`{"model_type":"qwen3","architectures":["Qwen3ForCausalLM"]}`), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := OpenModel(dir); err == nil || !strings.Contains(err.Error(), "consolidated.safetensors holds the weights in the form of the maker's own programs") {
+			t.Errorf("with %s: %v", name, err)
+		}
 	}
 }

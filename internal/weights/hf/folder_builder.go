@@ -27,6 +27,9 @@ func OpenWeights(dir string) (*safetensors.File, error) {
 	if !errors.Is(err, os.ErrNotExist) {
 		return f, err
 	}
+	if err := originalForm(dir); err != nil {
+		return nil, err
+	}
 	if shards, _ := filepath.Glob(filepath.Join(dir, "*.safetensors")); len(shards) > 0 {
 		if _, missing := os.Stat(filepath.Join(dir, index)); missing != nil {
 			return nil, fmt.Errorf("hf: %s: %s is missing, which lists the shards (%s and others); download it too", dir, index, filepath.Base(shards[0]))
@@ -36,6 +39,17 @@ func OpenWeights(dir string) (*safetensors.File, error) {
 		return nil, fmt.Errorf("hf: %s: %s is not supported; weights must be in safetensors files", dir, filepath.Base(old[0]))
 	}
 	return nil, err
+}
+
+// originalForm returns an error for a folder whose weights are in the form of its maker's own programs alone: consolidated files, of Mistral and Meta.
+func originalForm(dir string) error {
+	for _, pattern := range []string{"consolidated*.safetensors", "consolidated*.pth"} {
+		if files, _ := filepath.Glob(filepath.Join(dir, pattern)); len(files) > 0 {
+			return fmt.Errorf("hf: %s: %s holds the weights in the form of the maker's own programs, which is not supported; download the files of the form of Hugging Face too (config.json, model*.safetensors, tokenizer.json)",
+				dir, filepath.Base(files[0]))
+		}
+	}
+	return nil
 }
 
 // FolderBuilder collects the metadata and tensors of a model in the names and layout of GGUF, in the order in which they are added. A family adds them from

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"grove/internal/text/tokenizer"
 	"grove/internal/weights/gguf"
@@ -112,28 +113,76 @@ func (b *FolderBuilder) TokenIDs(c *FolderConfig, key string) []int {
 	return ids
 }
 
-// ChatTemplate adds the template of a file of its own, or those of tokenizer_config.json: one, or several
-// by name.
+// ChatTemplate adds the template of a file of its own, else those of tokenizer_config.json, one or several by name, else that of a processor, and
+// the further ones of additional_chat_templates.
 func (b *FolderBuilder) ChatTemplate(namesPath string, named bool) {
-	const key = "tokenizer.chat_template"
 	text, err := ReadFile(filepath.Join(b.Dir, "chat_template.jinja"))
 	switch {
 	case err == nil:
-		FolderSet(b, key, string(text))
-		return
+		FolderSet(b, templateKey, string(text))
 	case !errors.Is(err, os.ErrNotExist):
 		b.Err = err
 		return
-	case !named:
-		return
+	case !named || !b.namedTemplates(namesPath):
+		if c := b.OptionalConfig(filepath.Join(b.Dir, "chat_template.json")); c.Has("chat_template") {
+			FolderSet(b, templateKey, c.TextOr("chat_template", ""))
+		}
 	}
+	b.additionalTemplates()
+}
+
+// templateKey is the key of the template; names of further ones stand behind it.
+const templateKey = "tokenizer.chat_template"
+
+// mostTemplates is the most files of additional_chat_templates that are read.
+const mostTemplates = 64
+
+// additionalTemplates adds the templates of a folder of them, by the names of their files.
+func (b *FolderBuilder) additionalTemplates() {
+	const suffix = ".jinja"
+	dir := filepath.Join(b.Dir, "additional_chat_templates")
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return // there is none
+	}
+	var others []string
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), suffix)
+		if !ok || name == "" || len(others) == mostTemplates {
+			continue
+		}
+		text, err := ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			b.Err = err
+			return
+		}
+		if slices.ContainsFunc(b.Metadata, func(kv gguf.KV) bool { return kv.Key == templateKey+"."+name }) {
+			b.Fail("additional_chat_templates: tokenizer_config.json has a template %.40q too", name)
+			return
+		}
+		others = append(others, name)
+		FolderSet(b, templateKey+"."+name, string(text))
+	}
+	if i := slices.IndexFunc(b.Metadata, func(kv gguf.KV) bool { return kv.Key == templateNames }); i >= 0 && len(others) > 0 {
+		earlier, _ := b.Metadata[i].Value.Any().([]string)
+		b.Metadata[i].Value = gguf.ArrayOf(append(slices.Clone(earlier), others...))
+	} else if len(others) > 0 {
+		b.SetValue(templateNames, gguf.ArrayOf(others))
+	}
+}
+
+// templateNames is the key of the names of further templates.
+const templateNames = "tokenizer.chat_templates"
+
+// namedTemplates adds the templates of tokenizer_config.json, and reports whether it has any.
+func (b *FolderBuilder) namedTemplates(namesPath string) bool {
 	c := b.OptionalConfig(namesPath)
 	if !c.Has("chat_template") {
-		return
+		return false
 	}
 	if c.Values["chat_template"][0] == '"' {
-		FolderSet(b, key, c.TextOr("chat_template", ""))
-		return
+		FolderSet(b, templateKey, c.TextOr("chat_template", ""))
+		return true
 	}
 	var list []struct{ Name, Template string }
 	c.Value("chat_template", &list, "a text or a list of names and templates")
@@ -141,15 +190,16 @@ func (b *FolderBuilder) ChatTemplate(namesPath string, named bool) {
 	for _, t := range list {
 		switch {
 		case t.Name == "default":
-			FolderSet(b, key, t.Template)
+			FolderSet(b, templateKey, t.Template)
 		case slices.Contains(others, t.Name) || t.Name == "":
 			c.Fail("chat_template: the name %.40q is empty or there twice", t.Name)
 		default:
 			others = append(others, t.Name)
-			FolderSet(b, key+"."+t.Name, t.Template)
+			FolderSet(b, templateKey+"."+t.Name, t.Template)
 		}
 	}
 	if len(others) > 0 {
-		b.SetValue("tokenizer.chat_templates", gguf.ArrayOf(others))
+		b.SetValue(templateNames, gguf.ArrayOf(others))
 	}
+	return true
 }

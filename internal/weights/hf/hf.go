@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"grove/internal/weights/gguf"
+	"grove/internal/weights/ollama"
 )
 
 // others are the families of packages of their own.
@@ -38,13 +39,18 @@ func Is(path string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// OpenModel opens a model of either form: a folder as [Open] does, a file as [gguf.Open] does.
+// OpenModel opens a model of any form: a folder as [Open] does, a manifest of ollama's directory as [ollama.Open] does, a file as [gguf.Open] does.
 func OpenModel(path string) (*gguf.File, error) {
 	info, err := os.Stat(path)
 	switch {
+	case err == nil && info.Mode().IsRegular() && ollama.Is(path):
+		return ollama.Open(path)
 	case err != nil || !info.IsDir():
 		return gguf.Open(path)
 	case !Is(path):
+		if err := originalForm(path); err != nil {
+			return nil, err
+		}
 		return nil, fmt.Errorf("hf: %s is a folder without %s", path, ConfigName)
 	}
 	return Open(path)

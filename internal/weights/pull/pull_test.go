@@ -23,6 +23,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove/internal/weights/find"
+	"grove/internal/weights/ollama"
 	"grove/internal/weights/pull"
 )
 
@@ -456,8 +457,12 @@ func TestRegistry(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if b, err := os.ReadFile(r.Path); string(b) != "GGUF of a registry" || err != nil {
-				t.Errorf("%s holds %q, %v", r.Path, b, err)
+			m, err := ollama.Read(r.Path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if b, err := os.ReadFile(m.Model); string(b) != "GGUF of a registry" || err != nil {
+				t.Errorf("%s holds %q, %v", m.Model, b, err)
 			}
 			if path, err := h.store.Find(f.name("tiny:1b")); path != r.Path || err != nil {
 				t.Errorf("found %q, %v", path, err)

@@ -20,6 +20,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"grove/internal/weights/ollama"
 )
 
 // The bounds of a manifest.
@@ -105,7 +107,6 @@ type layer struct {
 const (
 	modelLayer     = "application/vnd.ollama.image.model"
 	projectorLayer = "application/vnd.ollama.image.projector"
-	adapterLayer   = "application/vnd.ollama.image.adapter"
 	accepted       = "application/vnd.docker.distribution.manifest.v2+json, application/vnd.oci.image.manifest.v1+json"
 )
 
@@ -148,6 +149,9 @@ func (r *RegistryClient) Pull(ctx context.Context, n RegistryName) (result Regis
 		return result, err
 	}
 	result.Files = append(result.Files, r.Cache.Path(n.path()))
+	if l, err := ollama.Read(r.Cache.Path(n.path())); err == nil && !l.Plain() {
+		result.Path = r.Cache.Path(n.path())
+	}
 	return result, nil
 }
 
@@ -265,8 +269,6 @@ func parseRegistryHost(text []byte) (m manifest, err error) {
 		case projectorLayer:
 			m.left++
 			continue
-		case adapterLayer:
-			return m, errors.New("the model has an adapter (LoRA), which grove does not apply")
 		case modelLayer:
 			models++
 		}

@@ -27,7 +27,6 @@ func TestParse(t *testing.T) {
 		{"no config", `{"layers":[` + model + `]}`, "config"},
 		{"no model", of(blob("x", "a", 1)), "0 layers hold weights"},
 		{"two models", of(model, blob(modelLayer, "b", 1)), "2 layers hold weights"},
-		{"adapter", of(model, blob(adapterLayer, "b", 1)), "adapter (LoRA)"},
 		{"path as digest", of(strings.ReplaceAll(model, strings.Repeat("a", 64), "../x")), "is not a digest"},
 		{"negative size", of(blob(modelLayer, "a", -1)), "has -1 bytes"},
 		{"giant", of(blob(modelLayer, "a", 1<<60)), "has 1152921504606846976 bytes"},

@@ -52,6 +52,8 @@ func removable(store *find.Store, name string) (m find.Model, err error) {
 		return m, fmt.Errorf("the name fits %d models; name one of %s", len(found), strings.Join(names, ", "))
 	case len(found) == 1 && found[0].Source == find.Directories:
 		return m, fmt.Errorf("%s lies in a directory of GROVE_MODELS, which is yours: remove the file yourself", found[0].Path)
+	case len(found) == 1 && found[0].Source == find.LMStudio:
+		return m, fmt.Errorf("%s lies in the folder of LM Studio, which keeps a list of it: remove it there", found[0].Path)
 	case len(found) == 1:
 		return found[0], nil
 	}

@@ -30,7 +30,7 @@ type statesCommand struct {
 	Layers    flags.States `required:"" placeholder:"LIST" help:"States that are written: numbers K and ranges, the stream behind the first K layers (0: the embeddings; last: the stream before the final norm), and final, the state behind the final norm. Example: 0,4..6,final."`
 	IDs       string       `name:"ids" placeholder:"FILE" help:"File of token ids instead of texts: little-endian numbers, computed exactly as they are."`
 	IDsType   string       `name:"ids-type" enum:"u16,i32" placeholder:"u16|i32" default:"u16" help:"Type of the numbers of --ids. Default: ${default}."`
-	Length    flags.Count  `placeholder:"N" help:"Tokens of a text at most: what is longer is cut into texts of so many; 0: the model's own context, 4096 at most."`
+	Length    flags.Count  `placeholder:"N" help:"Tokens of a text at most: what is longer is cut into texts of so many; 0: the model's own context, as memory allows."`
 	MaxTokens flags.Count  `placeholder:"N" help:"Tokens that are computed at most, of all texts together; 0: all."`
 	Type      string       `enum:"f32,f16" placeholder:"f32|f16" default:"f32" help:"Type of the values that are written. Default: ${default}."`
 

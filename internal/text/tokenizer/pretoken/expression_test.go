@@ -1,6 +1,8 @@
 package pretoken
 
 import (
+	"encoding/json"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -44,9 +46,39 @@ func TestExpression(t *testing.T) {
 	}
 }
 
+// TestSplit compares with the pieces of Hugging Face's tokenizers 0.22, whose Split has made testdata/split.json.
+func TestSplit(t *testing.T) {
+	b, err := os.ReadFile("testdata/split.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []struct {
+		Expr, Behavior, Text string
+		Invert               bool
+		Pieces               []string
+	}
+	if err := json.Unmarshal(b, &cases); err != nil || len(cases) < 100 {
+		t.Fatal(len(cases), err)
+	}
+	for _, c := range cases {
+		x, err := Compile(c.Expr, c.Behavior, c.Invert)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		got := []string{}
+		if err := x.Split(c.Text, func(p string) error { got = append(got, p); return nil }); err != nil {
+			t.Error(err)
+		}
+		if !slices.Equal(got, c.Pieces) {
+			t.Errorf("%s %s, invert %v, %q: %q, want %q", c.Expr, c.Behavior, c.Invert, c.Text, got, c.Pieces)
+		}
+	}
+}
+
 func TestExpressionRefuses(t *testing.T) {
 	for _, expr := range []string{
-		`[a[bc]]`, `[a-z&&[^b]]`, `a++`, `a?+`, `a*+`, `\h`, `\X`, `(`, `[a`, `a{2}{3}(`, strings.Repeat("(", 2000), `\p{Klingon}`,
+		`[a[bc]]`, `[a-z&&[b]]`, `[a&&[^b]c]`, `[a&&b]`, `\h`, `\X`, `(`, `[a`, `a{2}{3}(`, strings.Repeat("(", 2000), `\p{Klingon}`,
 	} {
 		if x, err := Compile(expr, "Isolated", false); err == nil {
 			t.Errorf("%.20q compiles to %v", expr, x)

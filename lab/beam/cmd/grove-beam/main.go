@@ -34,7 +34,7 @@ func init() {
 	flag.StringVar(&model.Identity, "identity", "", "identity that the model must have on each worker (default: any)")
 	flag.StringVar(&model.CacheType, "cache-type", "f16", "type of cached keys and values: f32, f16 or q8_0")
 	flag.StringVar(&model.ChatTemplate, "chat-template", "", "chat template: a name, or a Jinja file on each worker (default: the model's own)")
-	flag.IntVar(&model.Context, "context", 0, "tokens of a text, prompt included; 0: the model's own, 4096 at most")
+	flag.IntVar(&model.Context, "context", 0, "tokens of a text, prompt included; 0: the model's own, as memory allows")
 	flag.IntVar(&model.Threads, "threads", 0, "threads of a worker; 0: one for each core")
 	flag.IntVar(&model.Parallel, "parallel", 16, "texts that a worker computes at a time")
 	flag.IntVar(&model.Flight, "flight", 0, "requests that a worker has under way at a time; 0: twice --parallel")
