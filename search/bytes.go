@@ -250,7 +250,7 @@ func (b *Bytes) spell(ctx context.Context, ss *Samples, ended bool) error {
 	}
 	d, err := one.Seq.Describe(ctx, end)
 	if err == nil {
-		one.take(d, ss.MaxTokens)
+		ss.take(one, d)
 	}
 	return err
 }
