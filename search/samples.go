@@ -3,7 +3,6 @@ package search
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"grove/internal/engine"
@@ -62,15 +61,20 @@ func Fork(ctx context.Context, p *Problem, from, to int) (*Samples, error) {
 	return ss, nil
 }
 
-// ForkAll makes the first n samples of a problem, as Fork does, or none: fewer free slots are an
-// [engine.ErrBusy].
-func ForkAll(ctx context.Context, p *Problem, program string, n int) (*Samples, error) {
-	ss, err := Fork(ctx, p, 0, n)
-	if err == nil && len(ss.All) < n {
-		err = fmt.Errorf("search: %s: %d of %d slots are free: %w", program, len(ss.All), n, engine.ErrBusy)
-		return nil, errors.Join(err, ss.Close())
+// ForkAll makes the first n samples of a problem, as Fork does, or none: it waits in the queue until all have a slot, and holds none meanwhile.
+func ForkAll(ctx context.Context, p *Problem, n int) (*Samples, error) {
+	for {
+		if err := engine.Gather(ctx, p.First, n-1); err != nil {
+			return nil, err
+		}
+		ss, err := Fork(ctx, p, 0, n)
+		if err != nil || len(ss.All) == n {
+			return ss, err
+		}
+		if err := ss.Close(); err != nil { // the caller was away for so long that others got the slots
+			return nil, err
+		}
 	}
-	return ss, err
 }
 
 // Turns draws n samples of a problem with a function that draws those of a turn, which is told the samples of the turns before.

@@ -75,7 +75,7 @@ type beamChoice struct {
 
 // Run implements [search.Program].
 func (b beamBeam) Run(ctx context.Context, p *search.Problem) (*search.Result, error) {
-	beams, err := search.ForkAll(ctx, p, "beam", b.n)
+	beams, err := search.ForkAll(ctx, p, b.n)
 	if err != nil {
 		return nil, err
 	}
