@@ -256,7 +256,7 @@ func storeError(err error) error {
 	case errors.As(err, &api):
 		return api
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return full("disk_full", "the server's disk is full")
+		return &wire.Error{Status: http.StatusInsufficientStorage, Type: wire.TypeServer, Code: "disk_full", Message: "the server's disk is full"}
 	}
 	return &wire.Error{Status: http.StatusInternalServerError, Type: wire.TypeServer, Code: "state_failed", Message: "the server cannot write its state; its log has the cause", Cause: err}
 }
