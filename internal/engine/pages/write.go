@@ -20,6 +20,9 @@ const copyBytes = 1 << 20
 // write writes the pages of a text that the cache has and the folder has not.
 func (s *Store) write(t *kv.Text) {
 	defer s.note(func(l *step.Prefixes) { l.Queued-- })
+	if !s.same() {
+		return
+	}
 	w := writer{s: s, text: t, now: time.Now()}
 	for p := range t.Pages() {
 		size := fileBytes(t.Bytes(p))
@@ -64,6 +67,9 @@ func (w *writer) add(p kv.Page) bool {
 func (w *writer) flush() bool {
 	w.room = slices.Grow(w.room[:0], w.size)[:w.size]
 	have, more := w.copy()
+	if len(have) > 0 && !w.s.same() { // asked once they are computed and copied
+		return false
+	}
 	at := 0
 	for _, p := range have {
 		n := w.text.Bytes(p)
