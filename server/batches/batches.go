@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -91,7 +92,7 @@ func Open(c Config) (s *Service, err error) {
 // sweep counts the bytes of each owner, and removes files that no record names: of uploads and batches that a killed server left.
 func (s *Service) sweep() error {
 	known := map[string]bool{}
-	err := s.store.db.View(func(tx *bolt.Tx) error {
+	err := s.store.view(func(tx *bolt.Tx) error {
 		files, err := list[fileRecord](tx, nil)
 		if err != nil {
 			return err
@@ -108,8 +109,11 @@ func (s *Service) sweep() error {
 		}
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("batches: %s: %w", s.config.Dir, err)
+	if damaged := new(json.SyntaxError); err != nil {
+		if _, typed := errors.AsType[*json.UnmarshalTypeError](err); typed || errors.As(err, &damaged) {
+			err = fmt.Errorf("%w: a record cannot be read: %w: %s", ErrDamaged, err, wayOut)
+		}
+		return fmt.Errorf("batches: %s: %w", filepath.Join(s.config.Dir, storeFile), err)
 	}
 	entries, err := os.ReadDir(filepath.Join(s.config.Dir, filesDir))
 	for _, e := range entries {

@@ -59,7 +59,7 @@ func (s *Service) newFile(owner, id, name, purpose string, bytes, seconds int64)
 func (s *Service) file(x *driver.Request) (*fileRecord, error) {
 	f, id := new(fileRecord), x.R.PathValue("id")
 	found := false
-	err := s.store.db.View(func(tx *bolt.Tx) (err error) {
+	err := s.store.view(func(tx *bolt.Tx) (err error) {
 		found, err = get(tx, ownerOf(x), id, f)
 		return err
 	})
@@ -160,7 +160,7 @@ func (s *Service) listFiles(x *driver.Request) error {
 	}
 	owner := ownerOf(x)
 	var all []fileBody
-	err = s.store.db.View(func(tx *bolt.Tx) error {
+	err = s.store.view(func(tx *bolt.Tx) error {
 		files, err := list[fileRecord](tx, &owner)
 		for _, f := range files {
 			if want := x.R.URL.Query().Get("purpose"); want == "" || want == f.Purpose {

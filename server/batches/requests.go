@@ -225,7 +225,7 @@ func (s *Service) mayOpen(tx *bolt.Tx, owner string) error {
 func (s *Service) find(x *driver.Request) (*batchRecord, error) {
 	b, id := new(batchRecord), x.R.PathValue("id")
 	found := false
-	err := s.store.db.View(func(tx *bolt.Tx) (err error) {
+	err := s.store.view(func(tx *bolt.Tx) (err error) {
 		found, err = get(tx, ownerOf(x), id, b)
 		return err
 	})
@@ -253,7 +253,7 @@ func (s *Service) listBatches(x *driver.Request) error {
 	}
 	owner := ownerOf(x)
 	var all []map[string]any
-	err = s.store.db.View(func(tx *bolt.Tx) error {
+	err = s.store.view(func(tx *bolt.Tx) error {
 		batches, err := list[batchRecord](tx, &owner)
 		for _, b := range batches {
 			s.runner.count(b)

@@ -125,7 +125,7 @@ func countsOf(p batch.Report) counts { return counts{p.Lines, p.Answered, p.Fail
 // schedule starts the batches that may run: those that were cancelled, whose lines need no computing, and of each key the oldest.
 func (r *runner) schedule() error {
 	var all []*batchRecord
-	err := r.store.db.View(func(tx *bolt.Tx) (err error) {
+	err := r.store.view(func(tx *bolt.Tx) (err error) {
 		all, err = list[batchRecord](tx, nil)
 		return err
 	})
