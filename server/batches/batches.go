@@ -100,6 +100,9 @@ func (s *Service) sweep() error {
 		for _, f := range files {
 			known[f.ID] = true
 			s.usage.add(f.Owner, f.Bytes)
+			if info, err := os.Stat(s.store.path(f.ID)); err != nil || info.Size() != f.Bytes {
+				s.config.Log.Warn("a file is gone, or has another length", "file", f.ID, "bytes", f.Bytes)
+			}
 		}
 		all, err := list[batchRecord](tx, nil)
 		for _, b := range all {

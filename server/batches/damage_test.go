@@ -1,7 +1,10 @@
 package batches
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -73,5 +76,57 @@ func TestDamagedStore(t *testing.T) {
 	}
 	if opened == 0 || refused < 20 {
 		t.Errorf("%d were opened, %d refused", opened, refused)
+	}
+}
+
+// TestDamagedFiles: a file of which a byte has changed is not given out, and no batch takes its requests; a start names files that are gone.
+func TestDamagedFiles(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, Config{Dir: dir}, &host{identity: "m"})
+	input := s.keep(t, "ann", lines(5))
+	b := s.until(t, "ann", s.begin(t, "ann", lines(5)), completed)
+	output := b["output_file_id"].(string)
+	for _, id := range []string{input, output} {
+		path := s.store.path(id)
+		good, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, damage := range []func(b []byte) []byte{
+			func(b []byte) []byte { b[len(b)/2] ^= 1; return b },
+			func(b []byte) []byte { return b[:len(b)-1] },
+			func(b []byte) []byte { return append(b, '\n') },
+		} {
+			if err := os.WriteFile(path, damage(append([]byte(nil), good...)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if status, text := s.ask("ann", "GET", "/v1/files/"+id+"/content", "", ""); status != 500 || !strings.Contains(text, "file_damaged") || strings.Contains(text, dir) {
+				t.Errorf("%s: %d %s", id, status, text)
+			}
+		}
+		if id == input {
+			made := s.get(t, "ann", "POST", "/v1/batches", `{"input_file_id":"`+input+`","endpoint":"/v1/embeddings","completion_window":"24h"}`)
+			if b := s.until(t, "ann", made["id"].(string), failed); !strings.Contains(fmt.Sprint(b["errors"]), "file_damaged") {
+				t.Errorf("%v", b)
+			}
+		}
+		if err := os.WriteFile(path, good, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if text := s.text(t, "ann", id); text != string(good) {
+			t.Errorf("%q", text)
+		}
+	}
+	s.close(t)
+	if err := os.Remove(filepath.Join(dir, filesDir, output)); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	again, err := Open(Config{Dir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Close(); err != nil || !strings.Contains(log.String(), output) {
+		t.Errorf("%v; %s", err, log.String())
 	}
 }

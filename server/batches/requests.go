@@ -2,9 +2,7 @@ package batches
 
 import (
 	"errors"
-	"io/fs"
 	"net/http"
-	"os"
 	"regexp"
 	"strings"
 	"time"
@@ -349,16 +347,4 @@ func (s *Service) expire() error {
 		}
 	}
 	return err
-}
-
-// sizeOf returns the bytes of a file; 0: there is none.
-func sizeOf(path string) (int64, error) {
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), nil
 }

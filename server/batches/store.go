@@ -68,6 +68,8 @@ func openStore(dir string) (s *store, err error) {
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return nil, fmt.Errorf("batches: %s: another server uses it; give each server a --state-dir of its own", path)
+	case errors.Is(err, bolterrors.ErrInvalid) && errors.Is(err, ErrDamaged):
+		return nil, fmt.Errorf("batches: %s: %w, or it is no state of grove's: %s", path, err, wayOut)
 	case errors.Is(err, ErrDamaged):
 		return nil, fmt.Errorf("batches: %s: %w: %s", path, err, wayOut)
 	case err != nil:
