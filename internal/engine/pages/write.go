@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"grove/internal/engine/step"
@@ -111,7 +112,17 @@ func (w *writer) file(p kv.Page, page []byte) error {
 	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
-	err := fileio.WriteAtomic(path, func(to io.Writer) error { return writePage(to, name, page) })
+	write := func() error {
+		return fileio.WriteAtomic(path, func(to io.Writer) error { return writePage(to, name, page) })
+	}
+	err := write()
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) { // others use the disk, too
+		n := f.shrink()
+		w.s.note(func(l *step.Prefixes) { l.Removed += n })
+		if n > 0 {
+			err = write()
+		}
+	}
 	if err != nil {
 		if _, ok, _ := f.stat(path, size); !ok {
 			return fmt.Errorf("%s: %w", f.dir, err)
