@@ -19,6 +19,8 @@ import (
 	"grove/internal/text/prompt"
 	"grove/internal/text/token"
 	"grove/internal/text/tokenizer"
+	"grove/search"
+	"grove/search/bytewise"
 )
 
 // Message is one message of a conversation; its Role is one of [chat.Roles].
@@ -219,10 +221,16 @@ func (g *Generation) compute(s *engine.Sequence, kept int) error {
 	return g.weigh(g.ctx, s)
 }
 
-// blame names the session where what was read from it has led to an error of the model.
+// blame names the session where what was read from it has led to an error of the model, and gives errors of a search or of healing that are the request's fault their kinds.
 func (g *Generation) blame(k keeper, err error) error {
 	if errors.Is(err, ErrNotFinite) && k.Restored() {
 		return fmt.Errorf("grove: Request.Session: %s: %w: %w", g.req.Session, ErrSessionFile, err)
+	}
+	switch {
+	case errors.Is(err, bytewise.ErrText):
+		return fmt.Errorf("grove: %w: %w", ErrConstraint, err)
+	case errors.Is(err, search.ErrPrompt), errors.Is(err, bytewise.ErrByte), errors.Is(err, bytewise.ErrCovers), errors.Is(err, bytewise.ErrNone):
+		return &OptionError{Err: fmt.Errorf("grove: %w", err)}
 	}
 	return err
 }

@@ -145,7 +145,7 @@ func (b *Bytes) next(ctx context.Context) (int, error) {
 	for {
 		s := b.pick(&mean, u)
 		if s < 0 {
-			return 0, errors.New("search: bytes: no byte can come next by all models; their tokenizers have no text in common")
+			return 0, fmt.Errorf("search: bytes: no byte can come next by all models; their tokenizers have no text in common: %w", bytewise.ErrText)
 		}
 		if s == bytewise.End {
 			return s, nil
@@ -250,7 +250,7 @@ func (b *Bytes) spell(ctx context.Context, ss *Samples, ended bool) error {
 	}
 	d, err := one.Seq.Describe(ctx, end)
 	if err == nil {
-		one.take(d, ss.MaxTokens)
+		ss.take(one, d)
 	}
 	return err
 }
@@ -266,7 +266,7 @@ func (g *Guide) OpenText(ctx context.Context, p *Problem) (*engine.Sequence, err
 			return nil, err
 		}
 		if len(text) == n && i > 0 {
-			return nil, fmt.Errorf("search: guide %s: token %d of the prompt is a control token, which has no text; guides with other vocabularies go on with texts alone, so give a plain prompt", g.Name, i)
+			return nil, fmt.Errorf("search: guide %s: token %d of the prompt is a control token: %w; guides with other vocabularies go on with texts alone, so give a plain prompt", g.Name, i, ErrPrompt)
 		}
 	}
 	ids, err := g.Tokenizer.Encode(nil, string(text), tokenizer.Options{Special: true, Plain: true})

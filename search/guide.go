@@ -10,6 +10,9 @@ import (
 	"grove/search/bytewise"
 )
 
+// ErrPrompt reports a prompt that a guide of another vocabulary cannot read.
+var ErrPrompt = errors.New("it has no text")
+
 // Guide is a model beside the request's that steers its answer.
 type Guide struct {
 	Name      string

@@ -3,7 +3,6 @@ package search
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"grove/internal/engine"
@@ -29,7 +28,7 @@ type Sample struct {
 	Index int // its sample index
 	Drawn []engine.SampledToken
 	Ended bool      // by itself
-	Full  bool      // it has as many tokens as it may have
+	Full  bool      // it has as many tokens as it may have, or as the context holds
 	Waits bool      // its program lets it wait: it draws nothing
 	Probs []float64 // by which Drawn were drawn, where samples note them; 0: Follow gave the token
 	row   []float64 // the probabilities of all tokens
@@ -55,21 +54,27 @@ func Fork(ctx context.Context, p *Problem, from, to int) (*Samples, error) {
 			ss.watch.Branched()
 		}
 		ss.All = append(ss.All, Sample{Seq: s, Index: p.Index + i, ends: p.Ender()})
+		ss.All[i-from].Full = ss.full(&ss.All[i-from])
 	}
 	ss.errs = make([]error, len(ss.All))
 	ss.watch.Running(len(ss.All))
 	return ss, nil
 }
 
-// ForkAll makes the first n samples of a problem, as Fork does, or none: fewer free slots are an
-// [engine.ErrBusy].
-func ForkAll(ctx context.Context, p *Problem, program string, n int) (*Samples, error) {
-	ss, err := Fork(ctx, p, 0, n)
-	if err == nil && len(ss.All) < n {
-		err = fmt.Errorf("search: %s: %d of %d slots are free: %w", program, len(ss.All), n, engine.ErrBusy)
-		return nil, errors.Join(err, ss.Close())
+// ForkAll makes the first n samples of a problem, as Fork does, or none: it waits in the queue until all have a slot, and holds none meanwhile.
+func ForkAll(ctx context.Context, p *Problem, n int) (*Samples, error) {
+	for {
+		if err := engine.Gather(ctx, p.First, n-1); err != nil {
+			return nil, err
+		}
+		ss, err := Fork(ctx, p, 0, n)
+		if err != nil || len(ss.All) == n {
+			return ss, err
+		}
+		if err := ss.Close(); err != nil { // the caller was away for so long that others got the slots
+			return nil, err
+		}
 	}
-	return ss, err
 }
 
 // Turns draws n samples of a problem with a function that draws those of a turn, which is told the samples of the turns before.
@@ -161,6 +166,9 @@ func (ss *Samples) Step() (drew bool, errs []error) {
 // Follow gives a sample a token that its program has chosen, in place of a draw. A sample for which the context has no place is full.
 func (ss *Samples) Follow(ctx context.Context, i int, id token.ID) error {
 	one := &ss.All[i]
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	d, err := one.Seq.Describe(ctx, id)
 	if err == nil {
 		err = one.Seq.Follow(id)
@@ -187,18 +195,20 @@ func (ss *Samples) give(one *Sample, d engine.SampledToken, err error) error {
 		return nil
 	}
 	if err == nil {
-		one.take(d, ss.MaxTokens)
+		ss.take(one, d)
 		ss.watch.Drew(1)
 	}
 	return err
 }
 
-// First calls step until the first sample, which is the answer, is ended or full, and closes the forks.
+// First calls step until the first sample, which is the answer, is ended or full, or the context of the search has ended, and closes the forks.
 func (ss *Samples) First(figures map[string]float64, step func() error) (*Result, error) {
 	main := &ss.All[0]
 	var err error
 	for err == nil && main.GoesOn() {
-		err = step()
+		if err = ss.ctx.Err(); err == nil { // a step may compute nothing
+			err = step()
+		}
 	}
 	if err = errors.Join(err, ss.Close()); err != nil {
 		return nil, err
@@ -206,15 +216,12 @@ func (ss *Samples) First(figures map[string]float64, step func() error) (*Result
 	return &Result{Tokens: main.Drawn, Index: main.Index, Attempts: []Attempt{main.Attempt()}, Figures: figures}, nil
 }
 
-// FollowAll is Follow for tokens that are computed in passes. A sample for which the context has no place is full.
+// FollowAll is Follow for tokens that are computed in passes: for as many of them as the context has places.
 func (ss *Samples) FollowAll(ctx context.Context, i int, ids []token.ID) error {
 	one := &ss.All[i]
-	drawn, err := one.Seq.FollowAll(ctx, ids)
+	drawn, err := one.Seq.FollowAll(ctx, ids[:min(len(ids), one.places())])
 	for _, d := range drawn {
-		one.take(d, ss.MaxTokens)
-	}
-	if errors.Is(err, engine.ErrContext) {
-		one.Full, err = true, nil
+		ss.take(one, d)
 	}
 	return err
 }
@@ -231,7 +238,8 @@ func (ss *Samples) Copy(to, from int) error {
 	return nil
 }
 
-// Rewind makes drawn the tokens of a sample, which begin as those that it has: it cuts what it has besides, and appends the others.
+// Rewind makes drawn the tokens of a sample, which begin as those that it has: it cuts what it has besides, and appends the others, as many as the
+// context has places for.
 func (ss *Samples) Rewind(i int, drawn []engine.SampledToken) error {
 	one := &ss.All[i]
 	same := 0
@@ -241,6 +249,7 @@ func (ss *Samples) Rewind(i int, drawn []engine.SampledToken) error {
 	if err := one.Seq.Truncate(one.Seq.Len() - len(one.Drawn) + same); err != nil {
 		return err
 	}
+	drawn = drawn[:min(len(drawn), same+one.places())]
 	for _, d := range drawn[same:] {
 		if err := one.Seq.Follow(d.ID); err != nil {
 			return err
@@ -253,15 +262,19 @@ func (ss *Samples) Rewind(i int, drawn []engine.SampledToken) error {
 // replay gives a sample tokens that its sequence has, with the probabilities by which the first were drawn.
 func (ss *Samples) replay(one *Sample, drawn []engine.SampledToken, probs []float64) {
 	probs = slices.Clone(probs)
-	one.Drawn, one.Probs, one.Ended, one.Full, one.ends = one.Drawn[:0:0], one.Probs[:0:0], false, false, ss.enders()
+	one.Drawn, one.Probs, one.Ended, one.ends = one.Drawn[:0:0], one.Probs[:0:0], false, ss.enders()
+	one.Full = ss.full(one)
 	for _, d := range drawn {
-		one.take(d, ss.MaxTokens)
+		ss.take(one, d)
 	}
 	copy(one.Probs, probs)
 }
 
 // draw draws a token.
 func (one *Sample) draw(ctx context.Context, ss *Samples) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if ss.Weigh {
 		if one.row, err = one.Seq.Probs(ctx, one.row); err != nil {
 			return err
@@ -278,11 +291,20 @@ func (one *Sample) draw(ctx context.Context, ss *Samples) (err error) {
 // GoesOn reports whether the sample is neither ended nor full.
 func (one *Sample) GoesOn() bool { return !one.Ended && !one.Full }
 
-// take adds a token.
-func (one *Sample) take(d engine.SampledToken, most int) {
+// places returns how many tokens fit behind a sample's text.
+func (one *Sample) places() int { return max(0, one.Seq.Engine().Context()-one.Seq.Len()) }
+
+// full reports whether a sample has as many tokens as it may have, or its sequence as many as the context holds: whoever rewinds or copies samples relies
+// on their tokens alone to say so.
+func (ss *Samples) full(one *Sample) bool {
+	return ss.MaxTokens > 0 && len(one.Drawn) >= ss.MaxTokens || one.places() == 0
+}
+
+// take adds a token, which its sequence has.
+func (ss *Samples) take(one *Sample, d engine.SampledToken) {
 	one.Drawn, one.Probs = append(one.Drawn, d), append(one.Probs, 0)
 	one.Ended = one.ends(d)
-	one.Full = most > 0 && len(one.Drawn) == most
+	one.Full = ss.full(one)
 }
 
 // Close closes the forks.

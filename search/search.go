@@ -174,7 +174,7 @@ func Open(text string) (Program, error) {
 // Fit returns an error where the n answers of a program, which Options.Int bounds from 2, are more than the slots.
 func (p *Problem) Fit(program string, n int) error {
 	if n > p.Slots {
-		return fmt.Errorf("search: %s: n is %d; it must be from 2 to %d, the slots of the model", program, n, p.Slots)
+		return fmt.Errorf("search: %s: n is %d; it must be from 2 to %d, the slots of the model (--parallel, Options.Parallel)", program, n, p.Slots)
 	}
 	return nil
 }

@@ -54,18 +54,30 @@ type quantizeCommand struct {
 
 	AllowRequantize bool `var:"GROVE_ALLOW_REQUANTIZE" help:"Quantize weights that are quantized already, which loses precision twice."`
 
-	In   string  `arg:"" help:"GGUF file, or folder as for convert."`
+	In   string  `arg:"" help:"GGUF file, folder as for convert, or a name that 'grove models' lists."`
 	Out  string  `arg:"" help:"GGUF file to write."`
 	Type mixName `arg:"" help:"Type of the weights: F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K_S, Q3_K_M, Q3_K_L, Q4_K_S, Q4_K_M, Q5_K_S, Q5_K_M, Q6_K, IQ4_NL, IQ4_XS or MXFP4_MOE."`
 }
 
 // Run implements the command.
 func (c *quantizeCommand) Run() error {
-	f, err := hf.OpenModel(c.In)
+	f, err := c.open()
 	if err != nil {
 		return exit.File(err)
 	}
 	return rewrite(f, c.Out, c.Type, c.AllowRequantize, c.Threads.N)
+}
+
+// open opens the model: a path, or a name as other commands have them.
+func (c *quantizeCommand) open() (*gguf.File, error) {
+	if _, err := os.Stat(c.In); err == nil {
+		return hf.OpenModel(c.In)
+	}
+	path, err := flags.Find(c.In)
+	if err != nil {
+		return nil, err
+	}
+	return grove.OpenFile(path)
 }
 
 // maxThreads is the largest number of threads that a conversion takes.

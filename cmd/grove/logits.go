@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -28,7 +29,8 @@ func (l *idList) UnmarshalText(text []byte) (err error) {
 // logitsCommand writes the logits of a model at every position.
 type logitsCommand struct {
 	flags.Named
-	flags.Cache `set:"cache=f32"`
+	flags.Context `set:"context=as many as the tokens"`
+	flags.Cache   `set:"cache=f32"`
 	flags.Out
 
 	Tokens idList `required:"" placeholder:"ID,..." help:"Token ids that are computed, exactly these."`
@@ -39,7 +41,8 @@ func (c *logitsCommand) Run() (err error) {
 	if err := c.Out.Check(); err != nil {
 		return err
 	}
-	m, err := c.Open(grove.Options{Context: len(c.Tokens), CacheType: string(c.Cache.Type), Parallel: 1})
+	context := cmp.Or(int(c.Context.N), len(c.Tokens)) // by which a model with two sets of rotary factors chooses
+	m, err := c.Open(grove.Options{Context: context, CacheType: string(c.Cache.Type), Parallel: 1})
 	if err != nil {
 		return err
 	}

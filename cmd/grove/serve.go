@@ -45,7 +45,7 @@ type serveCommand struct {
 	SessionDir  string        `name:"session-dir" placeholder:"DIR" var:"GROVE_SESSION_DIR" help:"Directory of session files, which requests name in the field session. Without it, requests may not name any."`
 	MaxSessions flags.Count   `placeholder:"N" default:"1000" var:"GROVE_MAX_SESSIONS" help:"Sessions of a key, or of all clients without keys, that are kept; further ones are refused. 0: any number. Default: ${default}."`
 	MaxBytes    flags.Bytes   `name:"max-session-bytes" placeholder:"BYTES" default:"16GiB" var:"GROVE_MAX_SESSION_BYTES" help:"Bytes of all session files; while there are as many, sessions are refused. Default: ${default}."`
-	PrefixDir   string        `name:"prefix-dir" placeholder:"DIR" var:"GROVE_PREFIX_DIR" help:"Directory of computed pages of prompts and answers, which several servers may share: each reads what another has computed. Whoever can write there can change answers."`
+	PrefixDir   string        `name:"prefix-dir" placeholder:"DIR" var:"GROVE_PREFIX_DIR" help:"Directory of computed pages of prompts and answers, which is made, and which several servers may share: each reads what another has computed. Whoever can write there can change answers."`
 	MaxPrefix   flags.Bytes   `name:"max-prefix-bytes" placeholder:"BYTES" default:"16GiB" var:"GROVE_MAX_PREFIX_BYTES" help:"Bytes of the files in --prefix-dir; those that were used longest ago are removed. 0: any number. Default: ${default}."`
 	Strict      bool          `var:"GROVE_STRICT" help:"Refuse requests with fields that their route does not read, also where they cannot change the answer."`
 	All         bool          `var:"GROVE_ALL" help:"Serve all models of this machine by their names, each opened by its first request; see grove list."`
@@ -186,8 +186,13 @@ func (c *serveCommand) parsed(line *kong.Context) error {
 	return nil
 }
 
-// checkDirs refuses a directory of sessions, of prefixes or of adapters that does not exist.
+// checkDirs refuses a directory of sessions or of adapters that does not exist, and makes that of prefixes.
 func (c *serveCommand) checkDirs() error {
+	if c.PrefixDir != "" {
+		if err := os.MkdirAll(c.PrefixDir, 0o700); err != nil {
+			return &grove.OptionError{Err: fmt.Errorf("grove: --prefix-dir: %w", err)}
+		}
+	}
 	for flag, dir := range map[string]string{"--session-dir": c.SessionDir, "--lora-dir": c.LoraDir, "--prefix-dir": c.PrefixDir} {
 		info, err := os.Stat(dir)
 		if err == nil && !info.IsDir() {

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
 	"strings"
 
 	"grove"
+	"grove/internal/command/exit"
 	"grove/internal/command/flags"
 	"grove/server/batch"
 	"grove/server/batches"
@@ -31,6 +33,9 @@ func (c *State) Batches(slots int, log *slog.Logger) (*batches.Service, error) {
 	s, err := batches.Open(batches.Config{
 		Dir: c.Dir, Upload: int64(min(c.Upload, math.MaxInt64)), Bytes: int64(min(c.MostAll, math.MaxInt64)), Open: int(c.MostOpen), Flight: batch.Flight(slots), Log: log,
 	})
+	if errors.Is(err, batches.ErrDamaged) {
+		return nil, exit.File(fmt.Errorf("grove: --state-dir: %s", strings.TrimPrefix(err.Error(), "batches: ")))
+	}
 	if err != nil {
 		return nil, &grove.OptionError{Err: fmt.Errorf("grove: --state-dir: %s", strings.TrimPrefix(err.Error(), "batches: "))}
 	}

@@ -18,7 +18,7 @@ import (
 
 // badValues are values that each variable refuses, whatever the command.
 var badValues = map[string]string{
-	"GROVE_ACCEPT": "klingon", "GROVE_ADDR": "nowhere", "GROVE_ALLOW_HOST": "a/b", "GROVE_ALLOW_ORIGIN": "::", "GROVE_API_KEY_FILE": "none.txt", "GROVE_CACHE_TYPE": "q9", "GROVE_MAX_PREFIX_BYTES": "much", "GROVE_PREFIX_DIR": "none",
+	"GROVE_ACCEPT": "klingon", "GROVE_ADDR": "nowhere", "GROVE_ALLOW_HOST": "a/b", "GROVE_ALLOW_ORIGIN": "::", "GROVE_API_KEY_FILE": "none.txt", "GROVE_CACHE_TYPE": "q9", "GROVE_MAX_PREFIX_BYTES": "much", "GROVE_PREFIX_DIR": "text.txt",
 	"GROVE_CHAT_TEMPLATE": "none.jinja", "GROVE_DATASTORE": "none.store", "GROVE_DRAFT": "none.gguf", "GROVE_HOST": "a/b", "GROVE_LOG_FORMAT": "xml", "GROVE_LOG_LEVEL": "loud", "GROVE_MEMORY_LIMIT": "much", "GROVE_MAX_SESSIONS": "many", "GROVE_MAX_SESSION_BYTES": "much",
 	"GROVE_METHOD": "klingon", "GROVE_OTLP_TRACES_ENDPOINT": "ftp://box", "GROVE_METRICS": "klingon", "GROVE_MODEL": "none.gguf", "GROVE_POOLING": "most", "GROVE_PORT": "web", "GROVE_PRE_TOKENIZER": "klingon", "GROVE_SAMPLING_ORDER": "none",
 	"GROVE_SEARCH": "klingon", "GROVE_SESSION_DIR": "none", "GROVE_STATE_DIR": "text.txt", "GROVE_URL": "ftp://box", "GROVE_THREADS": "1e3",

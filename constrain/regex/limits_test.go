@@ -170,3 +170,28 @@ func TestBudgets(t *testing.T) {
 		s.Contains(quoted, x.id)
 	})
 }
+
+// TestOptionalRow: the derivatives of hundreds of optional parts in a row are as small as the first, and hold the same texts.
+func TestOptionalRow(t *testing.T) {
+	s := New(Limits{})
+	var parts []ID
+	for range 300 {
+		for _, letter := range []string{"x", "y", "z"} {
+			parts = append(parts, s.Repeat(s.Literal(letter), 0, 1))
+		}
+	}
+	row := s.Concat(parts...)
+	start := time.Now()
+	for _, c := range []struct {
+		text string
+		want bool
+	}{{strings.Repeat("xyz", 300), true}, {strings.Repeat("xyz", 301), false}, {strings.Repeat("zy", 299), true}, {strings.Repeat("z", 301), false}, {strings.Repeat("zx", 150) + "a", false}} {
+		if got := s.Matches(row, c.text); got != c.want {
+			t.Errorf("%.20q of %d bytes: %v", c.text, len(c.text), got)
+		}
+	}
+	if took := time.Since(start); took > 20*time.Second || s.Err() != nil {
+		t.Errorf("took %v, %v", took, s.Err())
+	}
+	t.Log(time.Since(start))
+}

@@ -65,7 +65,7 @@ func (s *Store) or(list []ID) ID {
 	if !s.spend(len(list) / 4) {
 		return Nothing
 	}
-	list = s.factor(slices.DeleteFunc(list, func(id ID) bool { return s.has(id, isEmpty) }))
+	list = s.factor(s.absorbTails(slices.DeleteFunc(list, func(id ID) bool { return s.has(id, isEmpty) })))
 	list = s.joinSets(list)
 	list, _ = s.joinQuoted(list, s.orAll)
 	list = s.joinRepeats(list)
@@ -78,6 +78,34 @@ func (s *Store) or(list []ID) ID {
 		return list[0]
 	}
 	return s.addList(kindOr, list)
+}
+
+// These bound what absorbTails looks at: the expressions of a list, and the tails of each.
+const (
+	mostUnited = 8
+	mostTails  = 32
+)
+
+// absorbTails removes what is a tail of another expression of the list whose heads before it may be empty: x?y holds y. Derivatives of many optional parts in a row are
+// unions of such tails, each of which would be factored with all the others.
+func (s *Store) absorbTails(list []ID) []ID {
+	if len(list) > mostUnited {
+		return list
+	}
+	for i := 0; i < len(list); i++ {
+		n := &s.nodes[list[i]]
+		for steps := 0; n.kind == kindConcat && s.nodes[n.a].flags&isNullable != 0 && len(list) > 1 && steps < mostTails; steps++ {
+			tail := ID(n.b)
+			if at := slices.Index(list, tail); at >= 0 && at != i {
+				list = slices.Delete(list, at, at+1)
+				if at < i {
+					i--
+				}
+			}
+			n = &s.nodes[tail]
+		}
+	}
+	return list
 }
 
 // factor replaces concatenations with the same head by one, and those of a set of bytes and the same tail.

@@ -262,8 +262,26 @@ func (c *compiler) checkArray(f *formula, a *array) {
 // have more elements than that out of finitely many is refused.
 const maxDistinct = 1000
 
-// distinct returns the different scalar values of a formula, by their keys, where there are few.
+// distinct returns the different scalar values of a formula, by their keys, where there are few. They are not to be changed.
 func (c *compiler) distinct(f *formula) (keys []string, finite bool) {
+	if f.keys == nil {
+		keys, finite := c.countDistinct(f)
+		if c.r.Err() != nil {
+			return nil, false
+		}
+		f.keys = &distinctKeys{keys, finite}
+	}
+	return f.keys.all, f.keys.finite
+}
+
+// distinctKeys is what distinct has found.
+type distinctKeys struct {
+	all    []string
+	finite bool
+}
+
+// countDistinct finds what distinct returns.
+func (c *compiler) countDistinct(f *formula) (keys []string, finite bool) {
 	s := c.scalarsOf(f)
 	for _, w := range []struct {
 		there bool
@@ -292,10 +310,19 @@ func (c *compiler) distinct(f *formula) (keys []string, finite bool) {
 
 // spread reports whether elements from an index up to the minimum can be different from each other and from those seen.
 func (c *compiler) spread(a *array, from int, seen map[string]bool) bool {
+	if from >= len(a.items)-1 && from < a.min {
+		return c.spreadAlike(c.itemOf(a, from), a.min-from, seen)
+	}
 	owner := map[string]int{} // which index has a value: a matching, grown by augmenting paths
 	lists := map[int][]string{}
 	var place func(i int, tried map[string]bool) bool
 	place = func(i int, tried map[string]bool) bool {
+		for _, k := range lists[i] { // first one that is free, which ends the path
+			if _, taken := owner[k]; !taken && !seen[k] {
+				owner[k] = i
+				return true
+			}
+		}
 		for _, k := range lists[i] {
 			if tried[k] || seen[k] {
 				continue
@@ -325,6 +352,23 @@ func (c *compiler) spread(a *array, from int, seen map[string]bool) bool {
 		}
 	}
 	return true
+}
+
+// spreadAlike is spread for n elements of one formula: they need as many values that were not seen.
+func (c *compiler) spreadAlike(f *formula, n int, seen map[string]bool) bool {
+	keys, finite := c.distinct(f)
+	if !finite || c.sideSat(f, 0) || c.sideSat(f, 1) {
+		return true
+	}
+	if !c.step(f) {
+		return false
+	}
+	for _, k := range keys {
+		if !seen[k] {
+			n--
+		}
+	}
+	return n <= 0
 }
 
 // plainNumbers returns the numbers in their shortest decimal notation.

@@ -30,9 +30,10 @@ type formula struct {
 	never bool            // no value
 
 	langs   *ScalarSet
-	vague   bool    // strings may be missing: see scalars.inside
-	opened  [2]bool // arrays, objects are made
-	opening [2]bool // or are being made
+	keys    *distinctKeys // of these; nil: not asked for
+	vague   bool          // strings may be missing: see scalars.inside
+	opened  [2]bool       // arrays, objects are made
+	opening [2]bool       // or are being made
 	arrays  []*array
 	objects []*object
 

@@ -3,6 +3,7 @@ package schema
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -88,5 +89,42 @@ func TestHostile(t *testing.T) {
 				t.Errorf("%s: read %d bytes, ends %v: %v", x.text, n, ends, err)
 			}
 		})
+	}
+}
+
+// TestManyDistinct: an array of nearly all of many values, each once, is walked to its end in little time, and no value comes twice.
+func TestManyDistinct(t *testing.T) {
+	for _, n := range []int{20, 150} {
+		values := make([]string, n)
+		for i := range values {
+			values[i] = strconv.Itoa(i)
+		}
+		schema := fmt.Sprintf(`{"type":"array","uniqueItems":true,"items":{"enum":[%s]},"minItems":%d}`, strings.Join(values, ","), n-10)
+		start := time.Now()
+		for _, c := range []struct {
+			text  string
+			legal bool
+		}{
+			{"[" + strings.Join(values, ",") + "]", true},
+			{"[" + strings.Join(values[10:], ",") + "]", true},
+			{"[" + strings.Join(values[11:], ",") + "]", false},
+			{"[" + strings.Join(values, ",") + ",1]", false},
+			{"[" + strings.Join(values[:n/2], ",") + ",3", false},
+		} {
+			src, err := Compile([]byte(schema), Options{Order: Free})
+			if err != nil {
+				t.Fatal(err)
+			}
+			engine, err := earley.New(src, bytesOnly(t), earley.Limits{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if read, ends, err := push(engine, c.text); err != nil || (read == len(c.text) && ends) != c.legal {
+				t.Errorf("%d values: %.60q: read %d of %d bytes, ends %v: %v", n, c.text, read, len(c.text), ends, err)
+			}
+		}
+		if took := time.Since(start); took > 20*time.Second {
+			t.Errorf("%d values take %v", n, took)
+		}
 	}
 }

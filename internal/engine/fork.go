@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 
@@ -31,7 +32,7 @@ func (f *family) leave(s *Sequence) {
 
 // Fork opens a sequence that goes on from the text as it is, with the same settings and another sample index. It
 // shares the text's full pages; the rest is copied. What was drawn and not taken is not part of the text. Errors:
-// [ErrClosed]; [ErrBusy] where no slot is free: a fork does not wait for one.
+// [ErrClosed]; [ErrBusy] where no slot is free: a fork does not wait for one; see [Gather].
 func (s *Sequence) Fork(sampleIndex int) (*Sequence, error) {
 	if err := s.usable(); err != nil {
 		return nil, err
@@ -40,9 +41,14 @@ func (s *Sequence) Fork(sampleIndex int) (*Sequence, error) {
 	f := s.e.newSequence(s.answer, s.chain.Fork())
 	f.SetSampleIndex(sampleIndex)
 	f.family = s.family
-	if err := s.e.steps.Open(&f.trunk, s.e.steps.MaxOpen); err != nil {
+	most := s.e.steps.MaxOpen
+	if s.e.steps.Kept(&s.trunk) > 0 {
+		most = math.MaxInt // its slot is there, however many others wait
+	}
+	if err := s.e.steps.Open(&f.trunk, most); err != nil {
 		return nil, err
 	}
+	f.trunk.Owner = s.trunk.Owner
 	f.family.mu.Lock()
 	f.family.members = append(f.family.members, f)
 	f.family.mu.Unlock()
@@ -65,6 +71,46 @@ func (s *Sequence) Fork(sampleIndex int) (*Sequence, error) {
 	return f, nil
 }
 
+// Gather waits until n forks of a sequence can have slots, all of them at once, and keeps these for [Sequence.Fork]. A sequence that has to wait gives its own slot back meanwhile: so two that gather
+// hold nothing that the other waits for; what the cache has lost of its text is computed anew. Errors: more slots than there are; those of [Sequence.Append].
+func Gather(ctx context.Context, s *Sequence, n int) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	if n < 1 {
+		return nil
+	}
+	if n >= s.e.steps.Seqs {
+		return fmt.Errorf("engine: %d forks of a sequence at once; there are %d slots", n, s.e.steps.Seqs)
+	}
+	s.round.forget()
+	if err := s.e.steps.Gather(&s.trunk, n); err != nil {
+		return err
+	}
+	err := s.do(ctx, gather{s})
+	if err == nil {
+		err = s.flush(ctx)
+	}
+	return err
+}
+
+// gather is the job of a sequence that waits for slots alone.
+type gather struct{ s *Sequence }
+
+// Need implements [step.Job].
+func (g gather) Need() (step.Need, error) {
+	if g.s.trunk.Preempted {
+		g.s.known = 0 // its forks share its pages: they are computed first
+	}
+	return step.Need{}, g.s.settle()
+}
+
+// Place implements [step.Job].
+func (gather) Place(*step.Step) error { return nil }
+
+// Take implements [step.Job].
+func (gather) Take(*step.Step) (done bool, err error) { return true, nil }
+
 // forkTrunk gives a fork its slot and its pages. Where no page is free for the part that is copied, the fork computes
 // that anew.
 func (s *Sequence) forkTrunk(f *Sequence) error {
@@ -74,8 +120,8 @@ func (s *Sequence) forkTrunk(f *Sequence) error {
 	if err := s.settle(); err != nil {
 		return err
 	}
-	if e.steps.Admitted() == e.steps.Seqs {
-		return fmt.Errorf("engine: a fork: all %d slots are taken: %w", e.steps.Seqs, ErrBusy)
+	if err := e.steps.TakeSlot(&s.trunk); err != nil {
+		return fmt.Errorf("engine: a fork: %w", err)
 	}
 	if s.trunk.Seq < 0 {
 		return nil

@@ -33,6 +33,18 @@ func openRecurrent(t *testing.T, c engine.Config) (*engine.Engine, error) {
 	return engine.New(modeltest.Recurrent{Attention: true, Vocab: 48, Context: 300}.Open(t, pool), pool, c)
 }
 
+// newLongRecurrent makes an engine with a context, of which a sixteenth lies between two states.
+func newLongRecurrent(t *testing.T, context int) *engine.Engine {
+	t.Helper()
+	pool := par.New(1)
+	t.Cleanup(pool.Close)
+	e, err := engine.New(modeltest.Recurrent{Attention: true, Vocab: 48, Context: 4096}.Open(t, pool), pool, engine.Config{Context: context})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
 // TestRecurrentTexts expects the same draws of a text with recurrent layers whether it comes at once, in parts, in small steps,
 // behind a prefix in the cache, from a file, in a fork, or once it was cut.
 func TestRecurrentTexts(t *testing.T) {

@@ -31,7 +31,7 @@ func (s *Sequence) Save(path string) error {
 // AppendSaved is [Sequence.Append] to an empty text, whose beginning a file that [Sequence.Save] wrote may hold; "": none. Where the cache
 // does not hold as much, that is read and not computed. Nobody but the sequence, its forks and others of the same file uses what was
 // read. A file that is not there holds nothing. Errors besides: [kv.ErrFile] where the file is damaged or of another model, cache
-// type or salt, or longer than the context; [ErrSession]. The text is empty then.
+// type or salt; [ErrSession]. The text is empty then.
 func (s *Sequence) AppendSaved(ctx context.Context, ids []token.ID, path string) (err error) {
 	if n := len(s.text); n > 0 && path != "" {
 		return fmt.Errorf("engine: session: the text has %d tokens; it must be empty", n)

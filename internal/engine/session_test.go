@@ -104,7 +104,6 @@ func TestSessionErrors(t *testing.T) {
 	refuse("a model", fresh, "", "GGUF"+good[4:], kv.ErrFile)
 	refuse("another salt", fresh, "x", good, kv.ErrFile)
 	refuse("another cache type", newEngine(t, engine.Config{CacheType: tensor.F16}), "", good, kv.ErrFile)
-	refuse("a shorter context", newEngine(t, engine.Config{Context: 152}), "", good, kv.ErrFile)
 	refuse("an id beyond the vocabulary", fresh, "", signed(good[:firstID]+"\x30"+good[firstID+1:]), kv.ErrFile)
 	other := newBed(t, 1, modeltest.Spec{Context: 300, Type: tensor.Q8_0}.File(t))
 	refuse("another model", other.engine(t, config), "", good, kv.ErrFile)
@@ -296,4 +295,35 @@ func TestSaveLost(t *testing.T) {
 		t.Errorf("the file differs: %v", err)
 	}
 	draw(t, s, 3)
+}
+
+// TestSessionContexts: a session of an engine with another context is gone on with, or computed anew where its states stand elsewhere, and kept again.
+func TestSessionContexts(t *testing.T) {
+	open := map[string]func(t *testing.T, context int) *engine.Engine{
+		"attention": func(t *testing.T, context int) *engine.Engine { return newEngine(t, engine.Config{Context: context}) },
+		"recurrent": func(t *testing.T, context int) *engine.Engine { return newLongRecurrent(t, context) },
+	}
+	for name, contexts := range map[string][]int{"attention": {300, 200, 152, 300}, "recurrent": {1024, 4096, 2048, 200, 4096, 1024}} {
+		path := filepath.Join(t.TempDir(), name)
+		for i, context := range contexts {
+			ids := text(140)
+			if i == 0 {
+				ids = text(min(context, 1024) - 30) // longer than some contexts
+			}
+			want := draw(t, sequence(t, open[name](t, context)), 9, ids)
+			s := sequence(t, open[name](t, context))
+			if err := s.AppendSaved(t.Context(), ids, path); err != nil {
+				t.Fatalf("%s, %v: %v", name, contexts[:i+1], err)
+			}
+			if got := draw(t, s, 9); !slices.Equal(got, want) {
+				t.Errorf("%s, %v: %v, want %v", name, contexts[:i+1], got, want)
+			}
+			if err := s.Save(path); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }

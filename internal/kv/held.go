@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"math"
 	"slices"
 
 	"grove/internal/forest"
@@ -141,7 +142,7 @@ type Reader struct {
 }
 
 // NewReader reads the text of a file of size bytes. It returns [ErrFile] where the file is not of the cache's model, cache type
-// and salt, has ids that are not below a vocabulary, or another size than it should. It may run while the cache is in use.
+// and salt, has ids that are not below a vocabulary, or another size than it should. A file of a cache with another context is none of these. It may run while the cache is in use.
 func (k *Cache) NewReader(r io.Reader, size int64, salt string, vocabulary int) (*Reader, error) {
 	return k.NewAdaptedReader(r, size, salt, Adapted{}, vocabulary)
 }
@@ -163,7 +164,7 @@ func (k *Cache) NewAdaptedReader(r io.Reader, size int64, salt string, adapted A
 	if string(head[:len(fileMagic)]) != fileMagic || !bytes.Equal(head[len(fileMagic):], origin[:]) {
 		return nil, in.broken("the file has another beginning")
 	}
-	n, err := in.number(k.config.Context)
+	n, err := in.number(int(min(size/4, math.MaxInt32))) // of a cache with a longer context, it may be longer than this one's
 	for i := 0; i < n && err == nil; i++ {
 		var id int
 		id, err = in.number(vocabulary - 1)
@@ -180,9 +181,6 @@ func (k *Cache) NewAdaptedReader(r io.Reader, size int64, salt string, adapted A
 		want += int64(in.has-k.firstSeen(g, in.has*PageTokens)) * int64(k.groups[g].pool.pageBytes)
 	}
 	if k.states != nil && in.has > 0 {
-		if in.has*PageTokens%k.states.cadence != 0 {
-			return nil, in.broken(fmt.Sprintf("the file has %d pages, and the states of recurrent layers are behind each %d tokens", in.has, k.states.cadence))
-		}
 		want += int64(k.states.pool.pageBytes)
 	}
 	if size != want {
@@ -192,15 +190,15 @@ func (k *Cache) NewAdaptedReader(r io.Reader, size int64, salt string, adapted A
 }
 
 // Use chooses the pages that a text begins with and can go on from, and returns their tokens: a prefix of ids, of which at least
-// one is left over.
+// one is left over. 0: there are none, and the text is computed.
 func (in *Reader) Use(ids []token.ID) int {
 	same := 0
 	for same < min(len(in.text), len(ids)-1) && in.text[same] == ids[same] {
 		same++
 	}
 	in.n = min(in.has, same/PageTokens)
-	if in.k.states != nil && in.n < in.has {
-		in.n = 0 // the only state is behind all pages
+	if st := in.k.states; st != nil && (in.n < in.has || in.n*PageTokens%st.cadence != 0) {
+		in.n = 0 // the only state is behind all pages, and not where this cache has states: the file is of one with another context
 	}
 	for g := range in.k.groups {
 		if in.k.firstSeen(g, in.n*PageTokens) < in.k.firstSeen(g, in.has*PageTokens) {

@@ -181,7 +181,6 @@ func TestHeldRefusals(t *testing.T) {
 		{name: "another model's", config: config(func(c *Config) { c.Identity = named("testx") }), file: file, size: len(file), want: ErrFile},
 		{name: "another cache type's", config: config(func(c *Config) { c.Type = tensor.F16 }), file: file, size: len(file), want: ErrFile},
 		{name: "another salt's", config: small, file: file, size: len(file), salt: "x", want: ErrFile},
-		{name: "longer than the context", config: config(func(c *Config) { c.Context = 199 }), file: file, size: len(file), want: ErrFile},
 		{name: "no room", config: narrow, file: file, size: len(file), want: ErrFull},
 		{name: "with more behind it", config: small, file: more, size: len(more), want: ErrFile},
 		{name: "one that grew", config: small, file: more, size: len(file), want: ErrFile},

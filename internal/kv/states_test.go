@@ -72,7 +72,7 @@ func TestStatesSizes(t *testing.T) {
 	b := append(file.Bytes()[:40:40], make([]byte, 4*702+32)...)
 	b[40], b[41] = 700&255, 700>>8
 	b[44+4*700] = 6 // pages, and states are behind each 5
-	want := "kv: the file has 6 pages, and the states of recurrent layers are behind each 256 tokens: not a session of this model, cache type and salt, or damaged"
+	want := "kv: the file has 2880 bytes and should have 3008: not a session of this model, cache type and salt, or damaged"
 	if _, err := k.NewReader(bytes.NewReader(b), int64(len(b)), "", 9); !errors.Is(err, ErrFile) || err.Error() != want {
 		t.Errorf("NewReader: %v, want %s", err, want)
 	}

@@ -2,6 +2,7 @@
 package mmap
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime/debug"
@@ -18,6 +19,7 @@ type Map struct {
 	path string
 	file *os.File // open as long as the map is, to ask for its size
 	data []byte
+	then os.FileInfo // as it was opened
 }
 
 // Open maps the file at path for reading; where the system cannot, it reads the file whole.
@@ -45,7 +47,7 @@ func mapFile(path string, f *os.File) (*Map, error) {
 	if size != int64(int(size)) {
 		return nil, fmt.Errorf("%s: %d bytes do not fit the address space", path, size)
 	}
-	m := &Map{path: path, file: f}
+	m := &Map{path: path, file: f, then: info}
 	if size > 0 { // a mapping cannot be empty
 		if m.data, err = load(f, int(size)); err != nil {
 			return nil, &os.PathError{Op: "map", Path: path, Err: err}
@@ -68,6 +70,22 @@ func (m *Map) Check() error {
 		return &FaultError{Path: m.path, Offset: size}
 	}
 	return nil
+}
+
+// ErrChanged reports a file that was written since it was opened.
+var ErrChanged = errors.New("was written since it was opened")
+
+// Unchanged returns an [ErrChanged] where the file itself, not another one of its name, has another size or was written since it was opened: what is read of it now need not be what it
+// was. A writer that sets the time back is not seen.
+func (m *Map) Unchanged() error {
+	if m.file == nil {
+		return os.ErrClosed
+	}
+	now, err := m.file.Stat()
+	if err == nil && (now.Size() != m.then.Size() || !now.ModTime().Equal(m.then.ModTime())) {
+		err = fmt.Errorf("%s %w", m.path, ErrChanged)
+	}
+	return err
 }
 
 // Stamp returns a text that tells the versions of the file apart: its size, the times of its last changes, and its

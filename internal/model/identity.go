@@ -23,6 +23,9 @@ func (l *Loader) identify() {
 	named := fmt.Sprintf("%s %q %s %s", compute.NumericsVersion, l.info.Arch, l.rotary, settings)
 	l.info.Identity = func() (string, error) {
 		weights, err := l.file.Digest()
+		if err == nil && l.weights.Keep { // what steps read now is what the file has now
+			err = l.file.Unchanged()
+		}
 		if err != nil {
 			return "", err
 		}

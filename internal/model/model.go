@@ -28,7 +28,7 @@ type Info struct {
 	Bytes      int // of weights in memory
 
 	// Identity names all that decides results: the numerics version, the hyperparameters, the rotary settings, and every
-	// byte of the weights. It waits for [gguf.File.Digest].
+	// byte of the weights. It waits for [gguf.File.Digest]. Where weights are read from the mapped file, it returns an error once that was written.
 	Identity func() (string, error)
 	// SampleDigest names the hyperparameters, and the weights by the first bytes of each tensor: enough for what decides no
 	// result, such as what steps cost.

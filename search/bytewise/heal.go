@@ -3,7 +3,6 @@ package bytewise
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -80,7 +79,7 @@ func (v *Vocabulary) HealText(text string) (h *Healing, left string, err error) 
 	}
 	left, ok := strings.CutSuffix(text, string(h.Head))
 	if !ok && !strings.HasSuffix(string(h.Head), text) { // with a blank that the tokenizer puts before a text
-		err = errors.New("bytewise: healing the end of a text: the tokenizer changes it")
+		err = fmt.Errorf("bytewise: healing the end of a text: %w", ErrNone)
 	} else if !ok {
 		left = ""
 	}
@@ -165,7 +164,7 @@ func (h *Healing) Weigh(ctx context.Context, m Model) error {
 		root = root.parent
 	}
 	if _, sum := w.weigh(root); !(sum > 0) {
-		return errors.New("bytewise: healing the end of a prompt: the model gives its bytes no probability")
+		return fmt.Errorf("bytewise: healing the end of a prompt: %w", ErrText)
 	}
 	h.rows = w.rows
 	return nil

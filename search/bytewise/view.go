@@ -31,6 +31,8 @@ type Model interface {
 var (
 	// ErrByte reports a byte that no valid token holds there.
 	ErrByte = errors.New("bytewise: no valid sequence of tokens goes on with this byte")
+	// ErrText reports bytes behind which no valid text has a probability: the request's biases and constraint leave none.
+	ErrText = errors.New("bytewise: the model gives no probability to any valid text behind these bytes")
 	// ErrCovers reports a vocabulary in which a text has more than [MaxHeads] covers that may go on.
 	ErrCovers = fmt.Errorf("bytewise: the text has more than %d beginnings of tokens at its end", MaxHeads)
 )
@@ -276,7 +278,7 @@ func (l *Distribution) scale(all float64) error {
 		sum += p
 	}
 	if !(sum > 0) {
-		return errors.New("bytewise: the model gives no probability to any valid text behind these bytes")
+		return ErrText
 	}
 	for i := range l.P {
 		l.P[i] /= sum

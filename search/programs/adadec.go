@@ -40,7 +40,7 @@ func (a adadec) Check(p *search.Problem) error { return p.Fit("adadec", a.n) }
 
 // Run implements [search.Program]. Sample 0 is the answer.
 func (a adadec) Run(ctx context.Context, p *search.Problem) (*search.Result, error) {
-	b, err := search.ForkAll(ctx, p, "adadec", a.n)
+	b, err := search.ForkAll(ctx, p, a.n)
 	if err != nil {
 		return nil, err
 	}

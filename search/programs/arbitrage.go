@@ -95,16 +95,19 @@ func (w *arbitrageWalk) step(ctx context.Context) error {
 	if err := w.write(w.draft, from); err != nil {
 		return err
 	}
+	if len(draft.Drawn) <= from { // the guide's context has no place
+		model.Full = true
+		return nil
+	}
 	if err := w.model.FollowAll(ctx, 0, draft.IDs()[from:]); err != nil {
 		return err
 	}
 	kept, n := model.Drawn, len(model.Drawn)-from
-	model.Full = model.Full || n == 0 // the context of one of them has no place
 	w.figures["steps"]++
 	switch advantage, err := w.advantage(ctx, from); {
 	case err != nil:
 		return err
-	case advantage < w.threshold || n == 0:
+	case advantage < w.threshold:
 		w.figures["kept_tokens"] += float64(n)
 		return w.model.Rewind(0, kept)
 	}

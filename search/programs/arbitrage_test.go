@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"grove/internal/suite/modeltest"
 	"grove/internal/suite/searchtest"
 	"grove/search"
 )
@@ -118,5 +119,21 @@ func TestArbitrageOptions(t *testing.T) {
 	p, err := search.Open("arbitrage,by=score")
 	if err != nil || p.Check(&search.Problem{Guides: []search.Guide{{Same: true}}}) == nil {
 		t.Error(p, err)
+	}
+}
+
+// TestArbitrageGuideContext: an answer ends where the guide's context has no place, whoever writes its steps.
+func TestArbitrageGuideContext(t *testing.T) {
+	letters := func(string) []float64 { return []float64{.5, .4, .1} }
+	m := searchtest.New(t, 2, []string{"a", "b", "\n"}, letters)
+	guide := searchtest.Of(t, 2, modeltest.Spec{Context: 40})
+	guide.Words, guide.Next = m.Words, letters
+	for _, by := range []string{"odds,threshold=0", "odds,threshold=1.5", "probability,threshold=0.5", "odds,threshold=0.05"} {
+		for seed := range uint64(4) {
+			r, err := m.Run(t, "arbitrage,step=line,by="+by, 1, guide.Guide(1, search.Problem{Seed: seed}))
+			if err != nil || len(r.Tokens) < 40-len(searchtest.Prompt) {
+				t.Errorf("by %s, seed %d: %+v, %v", by, seed, r, err)
+			}
+		}
 	}
 }

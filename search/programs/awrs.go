@@ -48,7 +48,7 @@ func (a awrs) Check(p *search.Problem) error {
 // Run implements [search.Program]. A sample behind which nothing is legal dies; where all die, their errors are
 // returned.
 func (a awrs) Run(ctx context.Context, p *search.Problem) (*search.Result, error) {
-	b, err := search.ForkAll(ctx, p, "awrs", a.samples)
+	b, err := search.ForkAll(ctx, p, a.samples)
 	if err != nil {
 		return nil, err
 	}

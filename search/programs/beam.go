@@ -75,13 +75,15 @@ type beamChoice struct {
 
 // Run implements [search.Program].
 func (b beamBeam) Run(ctx context.Context, p *search.Problem) (*search.Result, error) {
-	beams, err := search.ForkAll(ctx, p, "beam", b.n)
+	beams, err := search.ForkAll(ctx, p, b.n)
 	if err != nil {
 		return nil, err
 	}
 	r := &beamRun{beamBeam: b, p: p, beams: beams, live: make([]bool, b.n), sums: make([]float64, b.n)}
-	r.live[0] = true // the others are the same
-	for more := true; more && err == nil; r.steps++ {
+	if r.live[0] = beams.All[0].GoesOn(); !r.live[0] { // the context has no place; the other beams are the same
+		r.finish(nil, 0, false)
+	}
+	for more := r.live[0]; more && err == nil; r.steps++ {
 		more, err = r.step(ctx)
 	}
 	if err = errors.Join(err, beams.Close()); err != nil {

@@ -50,7 +50,7 @@ func (c cntp) Check(p *search.Problem) error {
 
 // Run implements [search.Program]. Sample 0 is the answer; the others are its trials, besides the one that it makes itself.
 func (c cntp) Run(ctx context.Context, p *search.Problem) (*search.Result, error) {
-	b, err := search.ForkAll(ctx, p, "cntp", c.most)
+	b, err := search.ForkAll(ctx, p, c.most)
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ func (g groups) Check(p *search.Problem) error {
 
 // Run implements [search.Program].
 func (g groups) Run(ctx context.Context, p *search.Problem) (*search.Result, error) {
-	b, err := search.ForkAll(ctx, p, "groups", g.n)
+	b, err := search.ForkAll(ctx, p, g.n)
 	if err != nil {
 		return nil, err
 	}

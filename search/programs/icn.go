@@ -7,6 +7,7 @@ package programs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 
 	"grove/internal/engine"
 	"grove/internal/options"
+	"grove/internal/sample"
 	"grove/internal/text/token"
 	"grove/search"
 )
@@ -71,6 +73,7 @@ type icnRun struct {
 	used   []token.ID // that begin an answer
 	drawn  [][]engine.SampledToken
 	result search.Result
+	full   bool // the context has no place for the list
 }
 
 // round adds an answer, and returns false where there is no further one.
@@ -108,6 +111,7 @@ func (r *icnRun) navigate(ctx context.Context) (token.ID, error) {
 	s := r.b.All[0].Seq
 	prompt := s.Len()
 	if err := s.Append(ctx, ids); errors.Is(err, engine.ErrContext) {
+		r.full = true
 		return token.None, nil
 	} else if err != nil {
 		return token.None, err
@@ -146,8 +150,11 @@ func (r *icnRun) begins(id token.ID) bool {
 
 // choose chooses the answer.
 func (r *icnRun) choose() (*search.Result, error) {
-	if len(r.drawn) == 0 {
-		return nil, errors.New("search: icn: no token can begin an answer at the open place of the list, or the list does not fit the context")
+	switch {
+	case len(r.drawn) == 0 && r.full:
+		return nil, fmt.Errorf("search: icn: the list behind the prompt does not fit: %w of %d tokens", engine.ErrContext, r.b.All[0].Seq.Engine().Context())
+	case len(r.drawn) == 0:
+		return nil, fmt.Errorf("search: icn: no token can begin an answer at the open place of the list: %w", sample.ErrAllMasked)
 	}
 	at := 0
 	if r.extract != nil {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"testing"
 
+	"grove/internal/engine"
 	"grove/internal/suite/modeltest"
 	"grove/internal/suite/searchtest"
 	"grove/internal/text/token"
@@ -115,7 +115,7 @@ func TestIcnContext(t *testing.T) {
 			n += 5
 			return make([]token.ID, n-5), nil
 		}})
-		if want > 0 && (err != nil || len(r.Attempts) != want) || want == 0 && (err == nil || !strings.Contains(err.Error(), "does not fit the context")) {
+		if want > 0 && (err != nil || len(r.Attempts) != want) || want == 0 && !errors.Is(err, engine.ErrContext) {
 			t.Errorf("a list of %d tokens: %+v, %v", first, r, err)
 		}
 	}

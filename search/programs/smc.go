@@ -77,7 +77,7 @@ type particle struct {
 
 // Run implements [search.Program].
 func (s smc) Run(ctx context.Context, p *search.Problem) (*search.Result, error) {
-	b, err := search.ForkAll(ctx, p, "smc", s.n)
+	b, err := search.ForkAll(ctx, p, s.n)
 	if err != nil {
 		return nil, err
 	}

@@ -102,6 +102,9 @@ func (s superposed) Run(ctx context.Context, p *search.Problem) (*search.Result,
 	if p.Datastore != nil && s.alpha > 0 {
 		r.grams = newGrams(p.Datastore, p.First.Tokens())
 	}
+	if p.First.Len() == p.First.Engine().Context() {
+		return r.result(), nil
+	}
 	shared, logits, err := p.First.Superpose(ctx, p.MaxTokens)
 	if err != nil {
 		return nil, err
@@ -111,10 +114,7 @@ func (s superposed) Run(ctx context.Context, p *search.Problem) (*search.Result,
 		if err = r.step(logits, n); err != nil || r.done(n+1) {
 			break
 		}
-		if logits, err = shared.Run(ctx, mixture(r.alive)); errors.Is(err, engine.ErrContext) {
-			err = nil
-			break
-		} else if err != nil {
+		if logits, err = shared.Run(ctx, mixture(r.alive)); err != nil {
 			break
 		}
 	}
@@ -124,9 +124,9 @@ func (s superposed) Run(ctx context.Context, p *search.Problem) (*search.Result,
 	return r.result(), nil
 }
 
-// done reports whether the drafts, of n tokens, are the result.
+// done reports whether the drafts, of n tokens, are the result: the text has a row less than they have tokens.
 func (r *superposedRun) done(n int) bool {
-	return len(r.finished) >= r.k || len(r.alive) == 0 || n == r.p.MaxTokens
+	return len(r.finished) >= r.k || len(r.alive) == 0 || n == r.p.MaxTokens || r.p.First.Len()+1 == r.p.First.Engine().Context()
 }
 
 // mixture returns the input of the next row: the last tokens of drafts, weighted by the softmax of the scores.

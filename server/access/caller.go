@@ -12,6 +12,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"grove"
+	"grove/internal/turns"
 	"grove/server/wire"
 )
 
@@ -162,9 +163,9 @@ func (c *Caller) Spend(tokens int) {
 
 type callerKey struct{}
 
-// With returns a context that carries a caller.
+// With returns a context that carries a caller, which takes turns with others for slots.
 func With(ctx context.Context, c *Caller) context.Context {
-	return context.WithValue(ctx, callerKey{}, c)
+	return context.WithValue(turns.With(ctx, c.Folder()), callerKey{}, c)
 }
 
 // CallerOf returns the caller that a context carries; nil: none.

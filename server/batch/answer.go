@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -117,11 +118,27 @@ var made = regexp.MustCompile(`^"[a-z]+[-_]([A-Za-z0-9_-]{12,})"$`)
 // chance are counts that depend on what ran before or beside a request.
 var chance = []string{"cached_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "accepted_prediction_tokens", "rejected_prediction_tokens"}
 
-// settleUsage sets the counts that depend on chance to 0.
+// apart are those of chance that Anthropic's API takes off input_tokens, where the tokens that were not computed are not counted.
+var apart = []string{"cache_read_input_tokens", "cache_creation_input_tokens"}
+
+// settleUsage sets the counts that depend on chance to 0, and gives those that are apart back to the input's.
 func settleUsage(value json.RawMessage) json.RawMessage {
 	all, err := members(value)
 	if err != nil {
 		return value
+	}
+	input, cached := -1, 0
+	for i, m := range all {
+		var n int
+		switch {
+		case m.key == "input_tokens":
+			input = i
+		case slices.Contains(apart, m.key) && json.Unmarshal(m.value, &n) == nil:
+			cached += n
+		}
+	}
+	if n := 0; input >= 0 && cached > 0 && json.Unmarshal(all[input].value, &n) == nil {
+		all[input].value = json.RawMessage(strconv.Itoa(n + cached))
 	}
 	for i, m := range all {
 		if slices.Contains(chance, m.key) && m.value[0] != 'n' {

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 
 // busy refuses so many requests for now.
 type busy struct {
+	status      int // 0: 503
 	mu          sync.Mutex
 	left, asked int
 }
@@ -25,21 +27,21 @@ func (b *busy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer b.mu.Unlock()
 	if b.asked++; b.left > 0 {
 		b.left--
-		w.WriteHeader(http.StatusServiceUnavailable)
+		w.WriteHeader(cmp.Or(b.status, http.StatusServiceUnavailable))
 		fmt.Fprint(w, `{"error":{"code":"memory_full"}}`)
 		return
 	}
 	fmt.Fprint(w, `{}`)
 }
 
-// TestBusy: a request that a server cannot take now is sent again, and fails in the end.
+// TestBusy: a request that a server cannot take now is sent again, and fails in the end; a full queue is waited for as long as it takes.
 func TestBusy(t *testing.T) {
 	for _, c := range []struct {
-		refusals, asked int
-		code            string
-	}{{0, 1, ""}, {3, 4, ""}, {11, 12, ""}, {12, 12, "memory_full"}} {
+		status, refusals, asked int
+		code                    string
+	}{{503, 0, 1, ""}, {503, 3, 4, ""}, {503, 11, 12, ""}, {503, 12, 12, "memory_full"}, {429, 3, 4, ""}, {429, 400, 401, ""}} {
 		synctest.Test(t, func(t *testing.T) {
-			h := &busy{left: c.refusals}
+			h := &busy{status: c.status, left: c.refusals}
 			r, err := Answer(t.Context(), h, &Request{url: "/v1/completions"})
 			if err != nil {
 				t.Fatal(err)
@@ -57,6 +59,8 @@ func TestSettle(t *testing.T) {
 		{`{"id":"chatcmpl-abcdefghijk-123","created":1795540570,"x":"see abcdefghijk-123","timings":{"a":1}}`, `{"id":"chatcmpl-NAME","created":0,"x":"see NAME"}`},
 		{`{"id":"a","created_at":null,"completed_at":5}`, `{"id":"a","created_at":null,"completed_at":0}`},
 		{`{"usage":{"prompt_tokens":3,"prompt_tokens_details":{"cached_tokens":2},"other":null}}`, `{"usage":{"prompt_tokens":3,"prompt_tokens_details":{"cached_tokens":0},"other":null}}`},
+		{`{"usage":{"input_tokens":35,"cache_creation_input_tokens":0,"cache_read_input_tokens":192,"output_tokens":5}}`, `{"usage":{"input_tokens":227,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":5}}`},
+		{`{"usage":{"input_tokens":35,"input_tokens_details":{"cached_tokens":30}}}`, `{"usage":{"input_tokens":35,"input_tokens_details":{"cached_tokens":0}}}`},
 		{`{"data":[{"created":5,"timings":1}],"usage":null,"id":7}`, `{"data":[{"created":5,"timings":1}],"usage":null,"id":7}`},
 		{` { "a" : 1.50 } `, `{"a":1.50}`},
 		{`[]`, "the answer is no JSON object"},

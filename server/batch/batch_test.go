@@ -468,3 +468,40 @@ func TestLocked(t *testing.T) {
 	}
 	run(t, echo, o)
 }
+
+// TestSearchLines: lines whose searches need several slots at once wait for them: none is lost, and two runs with other slots, and other lines beside, have the same answers; the
+// counts of messages do not tell what was in the cache.
+func TestSearchLines(t *testing.T) {
+	story := strings.Repeat("func main() { fmt.Println(1) } ", 12)
+	var lines []string
+	for i, search := range []string{"beam,n=4", "adadec", "groups,n=3", "smc,n=4,power=2,block=4", "cntp,n=3,low=0,high=1", "best,n=4", "", "beam,n=2"} {
+		for j := range 5 {
+			body := fmt.Sprintf(`{"prompt":"func f%d() {","max_tokens":10,"temperature":1,"search":%q}`, j, search)
+			if search == "" {
+				body = fmt.Sprintf(`{"prompt":"func f%d() {","max_tokens":30}`, j)
+			}
+			lines = append(lines, line(fmt.Sprint(i, ".", j), "/v1/completions", body),
+				line(fmt.Sprint("m", i, ".", j), "/v1/messages", fmt.Sprintf(`{"max_tokens":4,"temperature":0,"messages":[{"role":"user","content":%q}]}`, story+fmt.Sprint(j))))
+		}
+	}
+	var want []string
+	for _, parallel := range []int{4, 5, 8} {
+		o := put(t, lines...)
+		o.Flight = batch.Flight(parallel)
+		s := served(t, gopher.NanoName, parallel)
+		for range 2 { // the second run finds the prompts in the cache
+			o.Out += "x"
+			o.Errors = o.Out + ".errors"
+			if r := run(t, s, o); r.Failed != 0 || r.Answered != len(lines) {
+				t.Errorf("%d slots: %+v", parallel, r)
+			}
+			got := read(t, o.Out)
+			if want == nil {
+				want = got
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("%d slots (-want +got):\n%s", parallel, d)
+			}
+		}
+	}
+}

@@ -129,11 +129,12 @@ func (r *Request) Refuse(why *Refusal) *Result {
 // Waits between attempts of a request that the handler cannot take now.
 const (
 	firstWait = 20 * time.Millisecond
-	attempts  = 12 // which wait 41 s together
+	mostWait  = 5 * time.Second // between two attempts of a request that a full queue refuses
+	attempts  = 12              // which wait 41 s together
 )
 
-// Answer lets the handler answer a request. One that it cannot take now is sent again, and fails in the end. The result depends on the line and the handler's model alone.
-// Errors: ctx's.
+// Answer lets the handler answer a request. One that a full queue refuses (429) is sent again until it is taken: a queue is no fault of the line. One that the handler cannot serve
+// (503) is sent again too, and fails in the end. The result depends on the line and the handler's model alone. Errors: ctx's.
 func Answer(ctx context.Context, h http.Handler, r *Request) (*Result, error) {
 	wait := firstWait
 	for n := 1; ; n++ {
@@ -148,8 +149,11 @@ func Answer(ctx context.Context, h http.Handler, r *Request) (*Result, error) {
 		case bad != nil:
 			return &Result{ID: "batch_req_" + r.name(), CustomID: &r.id, Line: r.Line, Error: bad}, nil
 		}
-		if n == attempts || w.status != http.StatusTooManyRequests && w.status != http.StatusServiceUnavailable {
+		switch queued := w.status == http.StatusTooManyRequests; {
+		case !queued && (n == attempts || w.status != http.StatusServiceUnavailable):
 			return r.result(w), nil
+		case queued:
+			wait = min(wait, mostWait)
 		}
 		select {
 		case <-ctx.Done():

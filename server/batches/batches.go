@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -92,7 +93,7 @@ func Open(c Config) (s *Service, err error) {
 // sweep counts the bytes of each owner, and removes files that no record names: of uploads and batches that a killed server left.
 func (s *Service) sweep() error {
 	known := map[string]bool{}
-	err := s.store.db.View(func(tx *bolt.Tx) error {
+	err := s.store.view(func(tx *bolt.Tx) error {
 		files, err := list[fileRecord](tx, nil)
 		if err != nil {
 			return err
@@ -100,6 +101,9 @@ func (s *Service) sweep() error {
 		for _, f := range files {
 			known[f.ID] = true
 			s.usage.add(f.Owner, f.Bytes)
+			if info, err := os.Stat(s.store.path(f.ID)); err != nil || info.Size() != f.Bytes {
+				s.config.Log.Warn("a file is gone, or has another length", "file", f.ID, "bytes", f.Bytes)
+			}
 		}
 		all, err := list[batchRecord](tx, nil)
 		for _, b := range all {
@@ -109,8 +113,11 @@ func (s *Service) sweep() error {
 		}
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("batches: %s: %w", s.config.Dir, err)
+	if damaged := new(json.SyntaxError); err != nil {
+		if _, typed := errors.AsType[*json.UnmarshalTypeError](err); typed || errors.As(err, &damaged) {
+			err = fmt.Errorf("%w: a record cannot be read: %w: %s", ErrDamaged, err, wayOut)
+		}
+		return fmt.Errorf("batches: %s: %w", filepath.Join(s.config.Dir, storeFile), err)
 	}
 	entries, err := os.ReadDir(filepath.Join(s.config.Dir, filesDir))
 	for _, e := range entries {

@@ -1,7 +1,11 @@
 package batches
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"os"
@@ -29,6 +33,7 @@ type fileRecord struct {
 	Name    string `json:"name"`
 	Purpose string `json:"purpose"`
 	Bytes   int64  `json:"bytes"`
+	Sum     string `json:"sha256"`  // of the bytes, in hexadecimal digits
 	Created int64  `json:"created"` // seconds since 1970, as those below
 	Expires int64  `json:"expires"`
 }
@@ -50,16 +55,51 @@ func (f *fileRecord) body() fileBody {
 }
 
 // newFile returns the record of a file that expires in some seconds.
-func (s *Service) newFile(owner, id, name, purpose string, bytes, seconds int64) *fileRecord {
+func (s *Service) newFile(owner, id, name, purpose string, of content, seconds int64) *fileRecord {
 	now := time.Now().Unix()
-	return &fileRecord{header{ID: id, Owner: owner, Due: s.store.clock.now() + seconds}, name, purpose, bytes, now, now + seconds}
+	return &fileRecord{header{ID: id, Owner: owner, Due: s.store.clock.now() + seconds}, name, purpose, of.bytes, of.sum, now, now + seconds}
+}
+
+// content is what a file has.
+type content struct {
+	bytes int64
+	sum   string // SHA-256, in hexadecimal digits
+}
+
+// contentOf reads a file to its end.
+func contentOf(r io.Reader) (content, error) {
+	h := sha256.New()
+	n, err := io.Copy(h, r)
+	return content{n, hex.EncodeToString(h.Sum(nil))}, err
+}
+
+// errChanged reports a file whose bytes are not those that were kept.
+var errChanged = errors.New("the file is damaged: its bytes are not those that were kept")
+
+// openFile opens a file whose bytes are those that were kept, at its beginning. Errors: errChanged; those of the file system.
+func (s *Service) openFile(f *fileRecord) (*os.File, error) {
+	file, err := os.Open(s.store.path(f.ID))
+	if err != nil {
+		return nil, err
+	}
+	has, err := contentOf(file)
+	if err == nil && (has != content{f.Bytes, f.Sum}) {
+		err = fmt.Errorf("%s: %w", f.ID, errChanged)
+	}
+	if err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
 }
 
 // file returns the caller's file that the path names.
 func (s *Service) file(x *driver.Request) (*fileRecord, error) {
 	f, id := new(fileRecord), x.R.PathValue("id")
 	found := false
-	err := s.store.db.View(func(tx *bolt.Tx) (err error) {
+	err := s.store.view(func(tx *bolt.Tx) (err error) {
 		found, err = get(tx, ownerOf(x), id, f)
 		return err
 	})
@@ -84,11 +124,13 @@ func (s *Service) content(x *driver.Request) error {
 	if err != nil {
 		return err
 	}
-	file, err := os.Open(s.store.path(f.ID))
-	if errors.Is(err, fs.ErrNotExist) {
+	file, err := s.openFile(f)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return missing("file", f.ID) // it was deleted meanwhile
-	}
-	if err != nil {
+	case errors.Is(err, errChanged):
+		return &wire.Error{Status: http.StatusInternalServerError, Type: wire.TypeServer, Code: "file_damaged", Message: errChanged.Error(), Cause: err}
+	case err != nil:
 		return err
 	}
 	defer file.Close()
@@ -160,7 +202,7 @@ func (s *Service) listFiles(x *driver.Request) error {
 	}
 	owner := ownerOf(x)
 	var all []fileBody
-	err = s.store.db.View(func(tx *bolt.Tx) error {
+	err = s.store.view(func(tx *bolt.Tx) error {
 		files, err := list[fileRecord](tx, &owner)
 		for _, f := range files {
 			if want := x.R.URL.Query().Get("purpose"); want == "" || want == f.Purpose {

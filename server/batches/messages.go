@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"os"
 	"time"
@@ -80,7 +79,8 @@ func (s *Service) createMessages(x *driver.Request) error {
 	if !s.usage.take(owner, int64(len(text))) {
 		return s.noRoom()
 	}
-	input := s.newFile(owner, newID(fileID), "requests.jsonl", purposeInput, int64(len(text)), usualSeconds)
+	of, _ := contentOf(bytes.NewReader(text)) // a slice is read without errors
+	input := s.newFile(owner, newID(fileID), "requests.jsonl", purposeInput, of, usualSeconds)
 	b, err := (&batchRequest{Input: input.ID, Endpoint: messageRoute, Window: messageWindow.String()}).messages(s, owner)
 	if err == nil {
 		err = os.WriteFile(s.store.path(input.ID), text, 0o600)
@@ -174,7 +174,7 @@ func (s *Service) listMessages(x *driver.Request) error {
 	}
 	owner := ownerOf(x)
 	var all []map[string]any // the newest first
-	err = s.store.db.View(func(tx *bolt.Tx) error {
+	err = s.store.view(func(tx *bolt.Tx) error {
 		batches, err := list[batchRecord](tx, &owner)
 		for i := range batches {
 			if b := batches[len(batches)-1-i]; b.ofMessages() {
@@ -253,7 +253,7 @@ func (s *Service) results(x *driver.Request) error {
 	w := bufio.NewWriter(&pieces{ResponseWriter: x.W, each: x.Server.WriteTimeout})
 	answered := map[string]bool{}
 	for _, id := range []string{b.Answers, b.Faulty} {
-		if err := s.eachLine(id, func(line []byte) error {
+		if err := s.eachLine(b.Owner, id, func(line []byte) error {
 			var r batch.Result
 			if err := json.Unmarshal(line, &r); err != nil || r.CustomID == nil {
 				return fmt.Errorf("batches: the file %s: a line that is no result: %w", id, err)
@@ -271,7 +271,7 @@ func (s *Service) results(x *driver.Request) error {
 	case failed:
 		rest = map[string]any{"type": "errored", "error": anthropic.ErrorBody(wire.Refuse("", "the batch failed: %v", b.faults()))}
 	}
-	err = s.eachLine(b.Input, func(line []byte) error {
+	err = s.eachLine(b.Owner, b.Input, func(line []byte) error {
 		var r struct {
 			CustomID string `json:"custom_id"`
 		}
@@ -319,10 +319,18 @@ func writeResult(w io.Writer, id string, result map[string]any) error {
 }
 
 // eachLine calls f with each line of a file that is kept; a file that is not there has none.
-func (s *Service) eachLine(id string, f func(line []byte) error) error {
-	file, err := os.Open(s.store.path(id))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+func (s *Service) eachLine(owner, id string, f func(line []byte) error) error {
+	record, found := new(fileRecord), false
+	err := s.store.view(func(tx *bolt.Tx) (err error) {
+		found, err = get(tx, owner, id, record)
+		return err
+	})
+	if err != nil || !found {
+		return err
+	}
+	file, err := s.openFile(record)
+	if errors.Is(err, errChanged) {
+		return &wire.Error{Status: http.StatusInternalServerError, Type: wire.TypeServer, Code: "file_damaged", Message: errChanged.Error(), Cause: err}
 	}
 	if err != nil {
 		return err

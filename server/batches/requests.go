@@ -2,9 +2,7 @@ package batches
 
 import (
 	"errors"
-	"io/fs"
 	"net/http"
-	"os"
 	"regexp"
 	"strings"
 	"time"
@@ -226,7 +224,7 @@ func (s *Service) mayOpen(tx *bolt.Tx, owner string) error {
 func (s *Service) find(x *driver.Request) (*batchRecord, error) {
 	b, id := new(batchRecord), x.R.PathValue("id")
 	found := false
-	err := s.store.db.View(func(tx *bolt.Tx) (err error) {
+	err := s.store.view(func(tx *bolt.Tx) (err error) {
 		found, err = get(tx, ownerOf(x), id, b)
 		return err
 	})
@@ -254,7 +252,7 @@ func (s *Service) listBatches(x *driver.Request) error {
 	}
 	owner := ownerOf(x)
 	var all []map[string]any
-	err = s.store.db.View(func(tx *bolt.Tx) error {
+	err = s.store.view(func(tx *bolt.Tx) error {
 		batches, err := list[batchRecord](tx, &owner)
 		for _, b := range batches {
 			if !b.ofMessages() {
@@ -360,16 +358,4 @@ func (s *Service) expire() error {
 		}
 	}
 	return err
-}
-
-// sizeOf returns the bytes of a file; 0: there is none.
-func sizeOf(path string) (int64, error) {
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), nil
 }

@@ -134,7 +134,7 @@ func (b *batchRecord) report(p batch.Report) {
 // schedule starts the batches that may run: those that were cancelled, whose lines need no computing, and of each key the oldest.
 func (r *runner) schedule() error {
 	var all []*batchRecord
-	err := r.store.db.View(func(tx *bolt.Tx) (err error) {
+	err := r.store.view(func(tx *bolt.Tx) (err error) {
 		all, err = list[batchRecord](tx, nil)
 		return err
 	})
@@ -198,6 +198,11 @@ func (r *runner) do(ctx context.Context, b *batchRecord, one *run) {
 
 // attempt answers what is left of a batch. Errors: those of the disk, after which it can be tried again, and errStopping.
 func (r *runner) attempt(ctx context.Context, b *batchRecord, one *run) (err error) {
+	if err := r.checkInput(b); errors.Is(err, errChanged) {
+		return r.fail(b, batch.Fault{Code: "file_damaged", Message: err.Error()})
+	} else if err != nil {
+		return err
+	}
 	answers, faulty := r.store.path(b.Answers), r.store.path(b.Faulty)
 	open, err := batch.Open(batch.Options{
 		In: r.store.path(b.Input), Out: answers, Errors: faulty, Flight: r.config.Flight, URL: b.Endpoint, Most: max(r.left(b.Owner), 1),
@@ -316,16 +321,49 @@ func (r *runner) settle(b *batchRecord, open *batch.Batch, cause error) error {
 	return r.finish(b, end, func() { b.report(p); b.Faults = faults })
 }
 
+// read reads a file of a batch; one that is not there has nothing.
+func (r *runner) read(id string) (content, error) {
+	file, err := os.Open(r.store.path(id))
+	if errors.Is(err, os.ErrNotExist) {
+		return content{}, nil
+	}
+	if err != nil {
+		return content{}, err
+	}
+	defer file.Close()
+	return contentOf(file)
+}
+
+// checkInput returns an errChanged where the requests of a batch are not those that were kept. A file that is gone is found when it is opened.
+func (r *runner) checkInput(b *batchRecord) error {
+	f, found := new(fileRecord), false
+	err := r.store.view(func(tx *bolt.Tx) (err error) {
+		found, err = get(tx, b.Owner, b.Input, f)
+		return err
+	})
+	if err != nil || !found {
+		return err
+	}
+	file, err := r.openFile(f)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
 // finish gives a batch its last status, and its files records.
 func (r *runner) finish(b *batchRecord, end status, also func()) error {
 	var made []*fileRecord
 	for _, f := range []struct{ id, name string }{{b.Answers, b.ID + "_output.jsonl"}, {b.Faulty, b.ID + "_error.jsonl"}} {
-		n, err := sizeOf(r.store.path(f.id))
+		has, err := r.read(f.id)
 		if err != nil {
 			return err
 		}
-		if n > 0 {
-			made = append(made, r.newFile(b.Owner, f.id, f.name, purposeOutput, n, b.Keep))
+		if has.bytes > 0 {
+			made = append(made, r.newFile(b.Owner, f.id, f.name, purposeOutput, has, b.Keep))
 		} else if err := os.Remove(r.store.path(f.id)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}

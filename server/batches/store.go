@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -67,23 +68,83 @@ func openStore(dir string) (s *store, err error) {
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return nil, fmt.Errorf("batches: %s: another server uses it; give each server a --state-dir of its own", path)
+	case errors.Is(err, bolterrors.ErrInvalid) && errors.Is(err, ErrDamaged):
+		return nil, fmt.Errorf("batches: %s: %w, or it is no state of grove's: %s", path, err, wayOut)
+	case errors.Is(err, ErrDamaged):
+		return nil, fmt.Errorf("batches: %s: %w: %s", path, err, wayOut)
 	case err != nil:
-		return nil, fmt.Errorf("batches: %s: %w; it is no state of grove's: name another --state-dir, or move the file away", path, err)
+		return nil, fmt.Errorf("batches: %s: %w; it is no state of grove's: %s", path, err, wayOut)
 	}
-	if err := s.db.Update(s.begin); err != nil {
-		return nil, errors.Join(fmt.Errorf("batches: %s: %w", path, err), s.db.Close())
+	err = s.whole()
+	if err == nil {
+		err = guarded(func() error { return s.db.Update(s.begin) })
+	}
+	if errors.Is(err, ErrDamaged) {
+		err = fmt.Errorf("batches: %s: %w: %s", path, err, wayOut)
+	} else if err != nil {
+		err = fmt.Errorf("batches: %s: %w", path, err)
+	}
+	if err != nil {
+		return nil, errors.Join(err, guarded(s.db.Close))
 	}
 	return s, nil
 }
 
-// openDB opens the database. A damaged one can make the library panic, which is an error here.
+// ErrDamaged reports a state that cannot be read any more.
+var ErrDamaged = errors.New("it is damaged")
+
+// wayOut is what helps where a state cannot be used.
+const wayOut = "name another --state-dir, or move the file away"
+
+// openDB opens the database. A damaged one can make the library panic, or read what the file no longer has; both are an error here.
 func openDB(path string) (db *bolt.DB, err error) {
+	err = guarded(func() (err error) {
+		db, err = bolt.Open(path, 0o600, &bolt.Options{Timeout: lockTime})
+		return err
+	})
+	for _, damage := range []error{bolterrors.ErrInvalid, bolterrors.ErrChecksum} {
+		if info, e := os.Stat(path); errors.Is(err, damage) && e == nil && info.Size() > 0 {
+			err = fmt.Errorf("%w: %w", ErrDamaged, err)
+		}
+	}
+	return db, err
+}
+
+// guarded calls f. A panic, and a fault of reading a mapped file that was cut, is an [ErrDamaged].
+func guarded(f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("it is damaged: %v", p)
+			err = fmt.Errorf("%w: %v", ErrDamaged, p)
 		}
 	}()
-	return bolt.Open(path, 0o600, &bolt.Options{Timeout: lockTime})
+	return f()
+}
+
+// view reads records.
+func (s *store) view(f func(tx *bolt.Tx) error) error {
+	return guarded(func() error { return s.db.View(f) })
+}
+
+// whole returns an [ErrDamaged] where the file has fewer bytes than the database has pages, or a record, in whatever bucket, cannot be read.
+func (s *store) whole() error {
+	info, err := os.Stat(s.db.Path())
+	if err != nil {
+		return err
+	}
+	return s.view(func(tx *bolt.Tx) error {
+		if info.Size() < tx.Size() {
+			return fmt.Errorf("%w: it has %d bytes and should have %d", ErrDamaged, info.Size(), tx.Size())
+		}
+		return tx.ForEach(func(bucket []byte, b *bolt.Bucket) error {
+			return b.ForEach(func(key, text []byte) error {
+				if !json.Valid(text) {
+					return fmt.Errorf("%w: the record %q of %s is no JSON", ErrDamaged, key, bucket)
+				}
+				return nil
+			})
+		})
+	})
 }
 
 // begin makes the buckets, checks the version and resumes the clock.
@@ -98,7 +159,7 @@ func (s *store) begin(tx *bolt.Tx) error {
 	for name, to := range map[string]any{string(versionKey): &version, string(clockKey): &last} {
 		if text := meta.Get([]byte(name)); text != nil {
 			if err := json.Unmarshal(text, to); err != nil {
-				return fmt.Errorf("%s: %w; it is no state of grove's: name another --state-dir", name, err)
+				return fmt.Errorf("%w: %s: %w", ErrDamaged, name, err)
 			}
 		}
 	}
@@ -116,15 +177,17 @@ func (s *store) close() error {
 
 // update changes records. The time is kept with them.
 func (s *store) update(f func(tx *bolt.Tx) error) error {
-	return s.db.Update(func(tx *bolt.Tx) error {
-		if err := f(tx); err != nil {
-			return err
-		}
-		text, err := json.Marshal(s.clock.read())
-		if err != nil {
-			return err
-		}
-		return tx.Bucket(metaBucket).Put(clockKey, text)
+	return guarded(func() error {
+		return s.db.Update(func(tx *bolt.Tx) error {
+			if err := f(tx); err != nil {
+				return err
+			}
+			text, err := json.Marshal(s.clock.read())
+			if err != nil {
+				return err
+			}
+			return tx.Bucket(metaBucket).Put(clockKey, text)
+		})
 	})
 }
 

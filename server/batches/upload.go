@@ -1,6 +1,8 @@
 package batches
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -39,6 +41,7 @@ type form struct {
 	purpose string
 	anchor  string
 	seconds int64
+	sum     string // of the file
 }
 
 // upload handles POST /v1/files. The file goes to the disk as it comes; no more than a piece of it is in memory.
@@ -57,7 +60,7 @@ func (s *Service) upload(x *driver.Request) error {
 	if err := s.readForm(x, &f); err != nil {
 		return err
 	}
-	r := s.newFile(owner, newID(fileID), f.name, purposeInput, f.bytes, f.seconds)
+	r := s.newFile(owner, newID(fileID), f.name, purposeInput, content{f.bytes, f.sum}, f.seconds)
 	if err := os.Rename(f.file, s.store.path(r.ID)); err != nil {
 		return storeError(err)
 	}
@@ -182,7 +185,7 @@ func (s *Service) receive(x *driver.Request, from io.Reader, f *form) (err error
 			err = storeError(failed)
 		}
 	}()
-	owner, buf := ownerOf(x), make([]byte, piece)
+	owner, buf, sum := ownerOf(x), make([]byte, piece), sha256.New()
 	for {
 		n, err := from.Read(buf)
 		if n > 0 {
@@ -193,12 +196,14 @@ func (s *Service) receive(x *driver.Request, from io.Reader, f *form) (err error
 				return s.noRoom()
 			}
 			f.bytes += int64(n)
+			sum.Write(buf[:n])
 			if _, err := to.Write(buf[:n]); err != nil {
 				return storeError(err)
 			}
 		}
 		switch {
 		case err == io.EOF:
+			f.sum = hex.EncodeToString(sum.Sum(nil))
 			return storeError(to.Sync())
 		case err != nil:
 			return formError(err)
@@ -263,7 +268,7 @@ func storeError(err error) error {
 	case errors.As(err, &api):
 		return api
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return full("disk_full", "the server's disk is full")
+		return &wire.Error{Status: http.StatusInsufficientStorage, Type: wire.TypeServer, Code: "disk_full", Message: "the server's disk is full"}
 	}
 	return &wire.Error{Status: http.StatusInternalServerError, Type: wire.TypeServer, Code: "state_failed", Message: "the server cannot write its state; its log has the cause", Cause: err}
 }

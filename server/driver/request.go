@@ -2,6 +2,7 @@ package driver
 
 import (
 	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -83,13 +84,17 @@ func (x *Request) log(start time.Time, err error) {
 	if id := traces.ID(x.R.Context()); id != "" {
 		attrs = append(attrs, "trace_id", id)
 	}
+	level := slog.LevelInfo
 	if err != nil {
 		e := wire.ErrorOf(err)
+		if e.Status == http.StatusInternalServerError { // its answer names this log
+			level = slog.LevelError
+		}
 		if attrs = append(attrs, "error", e.Message, "param", e.Param, "code", e.Code); e.Cause != nil {
 			attrs = append(attrs, "cause", e.Cause.Error())
 		}
 	}
-	x.Server.Log.InfoContext(x.R.Context(), "request", attrs...)
+	x.Server.Log.Log(x.R.Context(), level, "request", attrs...)
 }
 
 // idHeader names a request in the log, for its client and for those between.

@@ -116,9 +116,20 @@ func (f *folder) room(n int64) (removed int) {
 	if f.bytes+n <= f.most {
 		return 0
 	}
+	return f.discard(all, f.part()-n)
+}
+
+// shrink removes a tenth of the bytes of all files, for a disk that is full: those that were used longest ago. It returns how many were removed.
+func (f *folder) shrink() (removed int) {
+	all := f.scan()
+	return f.discard(all, f.bytes-f.bytes/10-1)
+}
+
+// discard removes the files that were used longest ago until those that are left have so many bytes at most. It returns how many were removed.
+func (f *folder) discard(all []file, most int64) (removed int) {
 	slices.SortFunc(all, func(a, b file) int { return cmp.Or(a.used.Compare(b.used), cmp.Compare(a.path, b.path)) })
 	for _, file := range all {
-		if f.bytes+n <= f.part() {
+		if f.bytes <= most {
 			break
 		}
 		if err := os.Remove(file.path); err == nil || absent(err) {

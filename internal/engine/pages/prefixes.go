@@ -127,6 +127,16 @@ func (s *Store) run() {
 	}
 }
 
+// same reports whether the weights that steps read are those that the names of pages stand for: else pages are neither written nor read, and the log says so.
+func (s *Store) same() bool {
+	_, err := s.maker.Model.Info().Identity()
+	if err != nil {
+		s.note(func(l *step.Prefixes) { l.Failed++ })
+		s.say("identity", "pages are neither read from the folder of prefixes nor written to it until the model is opened again", err)
+	}
+	return err == nil
+}
+
 // late reports whether the time to write has ended.
 func (s *Store) late() bool {
 	until := s.until.Load()

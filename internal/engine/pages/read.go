@@ -19,7 +19,7 @@ func (s *Store) Restore(ctx context.Context, t *step.Trunk, ids []token.ID) (kno
 		return 0, nil
 	}
 	files, most := s.files.Load(), (len(ids)-1)/kv.PageTokens
-	if files == nil || most < 1 {
+	if files == nil || most < 1 || !s.same() {
 		return 0, nil
 	}
 	text := files.Text(t.Terms.Salt, t.Terms.Adapted(), ids)

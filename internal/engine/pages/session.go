@@ -87,7 +87,7 @@ func (s *Session) Save() error {
 
 // Restore makes what the file holds of the text the trunk, which must be empty and is empty on error, and returns how many tokens that has: fewer than the text. Where the
 // cache has as much by name, that is taken, and restored is false. A file that is not there holds nothing. Nobody but the trunk, its forks and others of the same file finds
-// what was read. Errors: [kv.ErrFile] where the file is damaged or of another model, cache type or salt, or longer than the context; [ErrFile]; ctx's.
+// what was read. Errors: [kv.ErrFile] where the file is damaged or of another model, cache type or salt; [ErrFile]; ctx's.
 func (s *Session) Restore(ctx context.Context, vocabulary int) (kept int, restored bool, err error) {
 	m, t := s.Maker, s.Trunk
 	f, err := open(ctx, m.Cache, s.Path, &t.Terms, vocabulary)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"grove/internal/engine/step"
@@ -20,6 +21,9 @@ const copyBytes = 1 << 20
 // write writes the pages of a text that the cache has and the folder has not.
 func (s *Store) write(t *kv.Text) {
 	defer s.note(func(l *step.Prefixes) { l.Queued-- })
+	if !s.same() {
+		return
+	}
 	w := writer{s: s, text: t, now: time.Now()}
 	for p := range t.Pages() {
 		size := fileBytes(t.Bytes(p))
@@ -64,6 +68,9 @@ func (w *writer) add(p kv.Page) bool {
 func (w *writer) flush() bool {
 	w.room = slices.Grow(w.room[:0], w.size)[:w.size]
 	have, more := w.copy()
+	if len(have) > 0 && !w.s.same() { // asked once they are computed and copied
+		return false
+	}
 	at := 0
 	for _, p := range have {
 		n := w.text.Bytes(p)
@@ -105,7 +112,17 @@ func (w *writer) file(p kv.Page, page []byte) error {
 	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
-	err := fileio.WriteAtomic(path, func(to io.Writer) error { return writePage(to, name, page) })
+	write := func() error {
+		return fileio.WriteAtomic(path, func(to io.Writer) error { return writePage(to, name, page) })
+	}
+	err := write()
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) { // others use the disk, too
+		n := f.shrink()
+		w.s.note(func(l *step.Prefixes) { l.Removed += n })
+		if n > 0 {
+			err = write()
+		}
+	}
 	if err != nil {
 		if _, ok, _ := f.stat(path, size); !ok {
 			return fmt.Errorf("%s: %w", f.dir, err)

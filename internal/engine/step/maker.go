@@ -12,6 +12,7 @@ import (
 	"grove/internal/kv"
 	"grove/internal/model"
 	"grove/internal/text/token"
+	"grove/internal/turns"
 	"grove/method"
 )
 
@@ -46,6 +47,11 @@ type Maker struct {
 	adapters []adapted // by number less one
 	passed   int       // trunks that got slots before older ones, since one was owed its turn
 	step     Step
+
+	kept      int         // slots that trunks have for their forks
+	gathering bool        // a trunk waits for several slots: those that are free are for it
+	order     turns.Order // of those that wait for slots
+	waiting   []*Trunk    // these, while their order is made
 }
 
 // Init makes a maker ready, which may then not be copied.
@@ -77,8 +83,8 @@ func (m *Maker) Notify() { m.queue.Notify() }
 // Waiting returns how many callers wait.
 func (m *Maker) Waiting() int { return m.queue.Waiting() }
 
-// Admitted returns how many trunks have a slot. The caller holds the lock.
-func (m *Maker) Admitted() int { return len(m.admitted) }
+// Admitted returns how many slots trunks have, those for forks included. The caller holds the lock.
+func (m *Maker) Admitted() int { return len(m.admitted) + m.kept }
 
 // run passes the step's rows through the model. On error nothing of the step is left.
 func (m *Maker) run() error { return m.Exec.Run(&m.step.ctx, m.Model.Forward) }

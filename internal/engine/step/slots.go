@@ -11,6 +11,7 @@ import (
 	"grove/internal/engine/adapters"
 	"grove/internal/forest"
 	"grove/internal/kv"
+	"grove/internal/turns"
 )
 
 // How long a sequence that nobody calls for keeps its pages from those that rank below it, and its slot from those that wait.
@@ -80,7 +81,7 @@ type Trunk struct {
 	arrival uint64
 	adapter int // the number of its set of adapters while it has a slot; 0: none
 
-	away  bool    // its slot was taken while nobody called for it: it does not count as open
+	share
 	waits bool    // the last step was made without it, for want of a slot, pages or rows
 	owed  bool    // others have passed it: it is as urgent as any
 	clock float64 // prefill rows, weighed by priority
@@ -89,12 +90,23 @@ type Trunk struct {
 	first int     // of its rows
 }
 
+// share is what a trunk has of the slots besides its own.
+type share struct {
+	Owner  string // who takes turns with others for slots; see package turns
+	beside int    // slots for forks that it waits for, with its own
+	kept   int    // slots for forks that it has, while it has its own
+	away   bool   // its slot was taken while nobody called for it: it does not count as open
+}
+
 // Caller implements [Member].
 func (t *Trunk) Caller() *Caller { return &t.caller }
 
 // Do waits until a job of the trunk is done, or makes steps until it is. One job of a trunk is done at a time.
 func (t *Trunk) Do(ctx context.Context, j Job) error {
 	t.job = j
+	if t.Owner == "" {
+		t.Owner = turns.Of(ctx)
+	}
 	err := t.maker.queue.Do(ctx, t, t.maker.makeStep)
 	if err == ErrCancelled {
 		err = fmt.Errorf("engine: %w", err)
@@ -136,7 +148,10 @@ func (m *Maker) OpenNow(t *Trunk) error {
 	t.caller.Init(true)
 	t.Pinned = true
 	m.Lock()
-	err := m.Admit(t)
+	err := m.busy(m.gathering)
+	if err == nil {
+		err = m.Admit(t)
+	}
 	m.Unlock()
 	if err != nil {
 		return errors.Join(err, t.Close())
@@ -167,7 +182,7 @@ func (m *Maker) release(t *Trunk) error {
 	if err := m.Cache.CloseSeq(t.Seq); err != nil {
 		return err
 	}
-	t.Seq = -1
+	t.Seq, m.kept, t.kept = -1, m.kept-t.kept, 0
 	m.unhold(t)
 	m.noteSlots()
 	return nil
@@ -176,7 +191,7 @@ func (m *Maker) release(t *Trunk) error {
 // vacate takes the slot of a trunk whose caller has been away for a while, such as a conversation between two turns, and
 // reports whether there was one: when it goes on, it waits for a slot and computes anew what the cache has lost.
 func (m *Maker) vacate() bool {
-	i := slices.IndexFunc(m.admitted, func(o *Trunk) bool { return !o.Pinned && m.queue.Idle(o, m.SlotGrace) })
+	i := slices.IndexFunc(m.admitted, m.idle)
 	if i < 0 {
 		return false
 	}
@@ -186,6 +201,9 @@ func (m *Maker) vacate() bool {
 	return m.release(o) == nil
 }
 
+// idle reports whether vacate may take a trunk's slot.
+func (m *Maker) idle(t *Trunk) bool { return !t.Pinned && m.queue.Idle(t, m.SlotGrace) }
+
 // lend is vacate for a caller without the maker's lock.
 func (m *Maker) lend() bool {
 	m.Lock()
@@ -193,15 +211,16 @@ func (m *Maker) lend() bool {
 	return m.vacate()
 }
 
-// Admit gives a trunk a slot, if it has none; [ErrBusy] where none is free. The caller holds the maker's lock.
+// Admit gives a trunk a slot, if it has none, and those that it waits for beside it: all or none. [ErrBusy] where as many are not free. The caller holds the maker's lock.
 func (m *Maker) Admit(t *Trunk) error {
-	switch {
-	case t.Seq >= 0:
+	if t.Seq >= 0 {
 		return nil
-	case len(m.admitted) == m.Seqs && !m.vacate():
-		return fmt.Errorf("engine: %d sequences have a slot: %w", m.Seqs, ErrBusy)
+	}
+	if err := m.busy(!m.clear(1 + t.beside)); err != nil {
+		return err
 	}
 	m.Bind(t, m.Cache.NewSeq(t.Terms.Salt))
+	m.keep(t, t.beside)
 	return nil
 }
 

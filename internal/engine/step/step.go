@@ -101,7 +101,8 @@ func (m *Maker) tryStep() (events int, worked bool) {
 func (m *Maker) collect(st *Step) (ended bool) {
 	m.owe(st.called)
 	slices.SortFunc(st.called, rank)
-	st.parts = st.parts[:0]
+	m.takeTurns(st.called)
+	st.parts, m.gathering = st.parts[:0], false
 	for _, t := range st.called {
 		fits, had, err := false, t.Seq >= 0, t.caller.Err()
 		if err == nil {
@@ -129,8 +130,13 @@ func (m *Maker) collect(st *Step) (ended bool) {
 // fit sees to a trunk's slot and pages: for all of a prompt, so that one is not begun that cannot be ended. It
 // reports whether there are any; if not, the trunk waits. By itself a trunk has room for a context.
 func (m *Maker) fit(t *Trunk) (bool, error) {
-	if m.Admit(t) != nil {
+	had := t.Seq >= 0
+	if !had && (m.gathering || m.Admit(t) != nil) {
+		m.gathering = m.gathering || t.beside > 0 // those behind it in the queue leave the free slots to it
 		return false, nil
+	}
+	if !had {
+		m.order.Took(t.Owner)
 	}
 	err := m.feed(t)
 	if err == nil {

@@ -101,6 +101,18 @@ func (f *File) Check() error {
 	return nil
 }
 
+// Unchanged returns an error if a file was written since it was opened.
+func (f *File) Unchanged() error {
+	for _, s := range f.stores {
+		if file, ok := s.(interface{ Unchanged() error }); ok {
+			if err := file.Unchanged(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // Release tells the system that the bytes b, of a tensor of this file, are not needed soon: they
 // stop counting as memory and are read again when touched.
 func (f *File) Release(b []byte) {

@@ -70,6 +70,16 @@ func (s Storage) Release(b []byte) {
 	}
 }
 
+// Unchanged returns an error where a file was written since it was opened.
+func (s Storage) Unchanged() error {
+	for _, f := range s.files {
+		if err := f.Unchanged(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Stamp returns a text that tells the versions of the files apart, and when they last changed.
 func (s Storage) Stamp() (stamp string, changed time.Time, err error) {
 	for _, f := range s.files {

@@ -177,6 +177,16 @@ func (f *File) Check() error {
 	return nil
 }
 
+// Unchanged returns an error where a file was written since it was opened; see [mmap.Map.Unchanged].
+func (f *File) Unchanged() error {
+	for _, m := range f.maps {
+		if err := m.Unchanged(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Stamp returns a text that tells the versions of the files apart, and when they last changed; see [mmap.Map.Stamp].
 func (f *File) Stamp() (stamp string, changed time.Time, err error) {
 	for _, m := range f.maps {
