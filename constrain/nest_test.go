@@ -11,6 +11,7 @@ import (
 	"grove/constrain"
 	"grove/constrain/earley"
 	"grove/constrain/grammar"
+	"grove/constrain/lark"
 	"grove/constrain/regex"
 	"grove/constrain/schema"
 	"grove/constrain/vocab"
@@ -58,6 +59,9 @@ func compile(g calls.Grammar, spell func(string) (string, error)) (grammar.Sourc
 	r := regex.New(regex.Limits{})
 	return constrain.CompileNest(g, constrain.NestOptions{
 		Store: r, Spell: spell, Ends: func(id token.ID) bool { return id == end },
+		Held: func(_, text string) (grammar.Source, error) {
+			return lark.Parse([]byte(text), lark.Options{Store: r})
+		},
 		Value: func(text json.RawMessage) (grammar.Source, error) {
 			return schema.Compile(text, schema.Options{Store: r})
 		},
@@ -117,6 +121,29 @@ func holds(t *testing.T, text, parameters string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return takes(t, src, text)
+}
+
+// linesGrammar is what the text of the tool edit is held to: lines in balanced brackets, with what JSON escapes.
+const linesGrammar = "start: \"(\" NL (line | start)* \")\" NL\nline: /[ab<>\"\\\\é]+/ NL\nNL: /\\n/\n%ignore /\\t/"
+
+// holdsLines reports whether the text of a call of edit keeps to its grammar.
+func holdsLines(t *testing.T, arguments string) bool {
+	t.Helper()
+	var o struct{ Input string }
+	if err := json.Unmarshal([]byte(arguments), &o); err != nil {
+		return false
+	}
+	src, err := lark.Parse([]byte(linesGrammar), lark.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return takes(t, src, o.Input)
+}
+
+// takes reports whether a grammar takes a text.
+func takes(t *testing.T, src grammar.Source, text string) bool {
+	t.Helper()
 	e, err := earley.New(src, letters(t), earley.Limits{})
 	if err != nil {
 		t.Fatal(err)
@@ -130,6 +157,7 @@ func holds(t *testing.T, text, parameters string) bool {
 }
 
 var schemas = map[string]string{
+	"edit": `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}`,
 	"look": `{"type":"object","properties":{"at":{"type":"string"},"n":{"type":"integer"}},"required":["at"],"additionalProperties":false}`,
 	"add":  `{"type":"object","properties":{"a":{"type":"array","items":{"$ref":"#/$defs/word"},"maxItems":2},"c":{"type":"boolean"},"e":{"enum":["1","x y"]}},"required":["e"],"additionalProperties":false,"$defs":{"word":{"type":"string","maxLength":3}}}`,
 	"list": ``,
@@ -155,6 +183,9 @@ func TestCalls(t *testing.T) {
 		}
 		tools = append(tools, json.RawMessage(tool+"}}"))
 	}
+	edit := calls.Function{Name: "edit", Parameters: json.RawMessage(schemas["edit"]), Input: &calls.Input{Syntax: "lark", Definition: linesGrammar}}
+	all = append(all, edit)
+	tools = append(tools, json.RawMessage(`{"type":"function","function":{"name":"edit","parameters":`+schemas["edit"]+`}}`))
 	none := func(string) bool { return false }
 	for _, sign := range families {
 		t.Run(sign, func(t *testing.T) {
@@ -177,7 +208,7 @@ func TestCalls(t *testing.T) {
 					for _, p := range append(r.Add(text, ""), r.End()...) {
 						if p.Kind == answer.CallPart {
 							n++
-							if !holds(t, p.Call.Arguments, schemas[p.Call.Name]) {
+							if edited := p.Call.Name == "edit"; edited && !holdsLines(t, p.Call.Arguments) || !edited && !holds(t, p.Call.Arguments, schemas[p.Call.Name]) {
 								t.Errorf("%q: the arguments %s", text, p.Call.Arguments)
 							}
 						}
@@ -219,6 +250,10 @@ func TestTexts(t *testing.T) {
 		{"chars", calls.Grammar{Kind: calls.Chars, Text: "ab", Min: 1, Max: 2}, []string{"a", "ba"}, []string{"", "aba", "c"}},
 		{"space", calls.All(calls.Grammar{Kind: calls.Space, Max: 2}, object), []string{`{"a":1}`, " \n{\"a\":1}"}, []string{"   {\"a\":1}"}},
 		{"a string without a mark", calls.All(apart, calls.Mark("</x>")), []string{`"a"</x>`, `"</"</x>`}, []string{`"</x>"</x>`}},
+		{"held", calls.Grammar{Kind: calls.Held, Syntax: "lark", Text: "start: \"(\" start? \")\"\n%ignore \" \""}, []string{"()", "( ( ))", "  ()"}, []string{"(", "())", `"()"`}},
+		{"held before a mark", calls.All(calls.Grammar{Kind: calls.Held, Text: "start: (\"<\" | \"/x\" | \"a\" | \">\")+", Without: []string{"</x>"}}, calls.Mark("</x>")),
+			[]string{"a</x>", "a>/x</x>"}, []string{"</x></x>", "</x>"}},
+		{"held string", calls.Grammar{Kind: calls.HeldString, Text: "start: \"(\" start? \")\" | /[\"\\n]+/\n%ignore \" \""}, []string{`"(())"`, `" (\"\n)"`, `"\u0028\n\u0029"`}, []string{`"("`, "()", `"(")`, "\"(\n)\""}},
 	} {
 		e := engine(t, c.g, nil)
 		for _, text := range slices.Concat(c.in, c.out) {

@@ -17,23 +17,26 @@ type Kind uint8
 
 // The kinds of grammars.
 const (
-	Literal Kind = iota // the text
-	Marker              // the text, whose special tokens may be written as tokens or as text
-	Space               // white space, as much as Max bytes of it, or none
-	Free                // any text, the empty one among them, without those of Without
-	Chars               // from Min to Max of the characters of the text
-	JSON                // a value that keeps to the schema
-	Seq                 // the parts, one after the other
-	Alt                 // one of the parts
-	Repeat              // the part, from Min to Max times
+	Literal    Kind = iota // the text
+	Marker                 // the text, whose special tokens may be written as tokens or as text
+	Space                  // white space, as much as Max bytes of it, or none
+	Free                   // any text, the empty one among them, without those of Without
+	Chars                  // from Min to Max of the characters of the text
+	JSON                   // a value that keeps to the schema
+	Seq                    // the parts, one after the other
+	Alt                    // one of the parts
+	Repeat                 // the part, from Min to Max times
+	Held                   // a text that keeps to Text, a grammar or an expression
+	HeldString             // the same as a JSON string
 )
 
 // Grammar is a set of texts. The zero value has the empty text alone. It does not change.
 type Grammar struct {
 	Kind     Kind
 	Text     string
+	Syntax   string          // of Held and HeldString: lark or regex
 	Schema   json.RawMessage // of JSON
-	Without  []string        // of Free: texts that do not occur; of JSON: texts that no string of the value has
+	Without  []string        // of Free and Held: texts that do not occur; of JSON: texts that no string of the value has
 	Of       []Grammar       // of Seq, Alt and Repeat
 	Min, Max int             // Max < 0: no bound
 	// NotFirst are the characters that do not begin a Free text, behind white space, and NotLast those that do not end it.
@@ -75,6 +78,13 @@ func blanks() Grammar { return Grammar{Kind: Space, Max: 4} }
 type Function struct {
 	Name       string
 	Parameters json.RawMessage // the schema of its arguments; nil: it has none
+	Input      *Input          // what its one argument, the text input, is held to; nil: nothing
+}
+
+// Input is the form of the text that a tool takes.
+type Input struct {
+	Syntax     string `json:"syntax"` // lark or regex
+	Definition string `json:"definition"`
 }
 
 // maxName is the longest name of a function or of an argument that answers are read with, in bytes.
@@ -85,6 +95,7 @@ func Functions(tools []json.RawMessage) (all []Function, err error) {
 	type function struct {
 		Name       string          `json:"name"`
 		Parameters json.RawMessage `json:"parameters"`
+		Format     *Input          `json:"format"`
 	}
 	for i, data := range tools {
 		var tool struct {
@@ -100,7 +111,7 @@ func Functions(tools []json.RawMessage) (all []Function, err error) {
 		if n := len(tool.Function.Name); n == 0 || n > maxName {
 			return nil, fmt.Errorf("calls: tools[%d]: a name of %d bytes; it must have from 1 to %d", i, n, maxName)
 		}
-		all = append(all, Function(tool.Function))
+		all = append(all, Function{tool.Function.Name, tool.Function.Parameters, tool.Function.Format})
 	}
 	return all, nil
 }

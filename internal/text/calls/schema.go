@@ -48,6 +48,9 @@ func members(object json.RawMessage) (all []member, err error) {
 
 // arguments returns the grammar of a function's arguments as JSON: an object that keeps to the schema.
 func (f *function) arguments() (Grammar, error) {
+	if f.Input != nil {
+		return All(Text(`{"input": `), f.Input.grammar(HeldString), Text("}")), nil
+	}
 	schema := bytes.TrimSpace(f.Parameters)
 	switch string(schema) {
 	case "", "null":
@@ -78,6 +81,11 @@ func (f *function) arguments() (Grammar, error) {
 	return Value(objectOf(append([]member{{"type", json.RawMessage(`"object"`)}}, all...))), nil
 }
 
+// grammar returns the grammar of the text, as it is or as a JSON string.
+func (i *Input) grammar(k Kind) Grammar {
+	return Grammar{Kind: k, Syntax: i.Syntax, Text: i.Definition}
+}
+
 // objectOf returns the text of an object.
 func objectOf(all []member) json.RawMessage {
 	b := []byte{'{'}
@@ -96,6 +104,7 @@ type property struct {
 	schema   json.RawMessage // with the definitions of the function's schema
 	required bool
 	members  []member // of the schema, without those; nil: it is true
+	input    *Input   // what its text is held to; nil: nothing
 }
 
 // notes are the keywords of an object's schema that change nothing in its texts.
@@ -145,7 +154,7 @@ func (f *function) properties() (list []property, err error) {
 		if len(m.name) > maxName {
 			return nil, fmt.Errorf("#/properties: a name of %d bytes; it must have as many as %d", len(m.name), maxName)
 		}
-		p := property{name: m.name, schema: m.value, required: slices.Contains(required, m.name)}
+		p := property{name: m.name, schema: m.value, required: slices.Contains(required, m.name), input: f.Input}
 		if bytes.TrimSpace(m.value)[0] == '{' {
 			p.members, _ = members(m.value) // read before
 			p.schema = objectOf(append(slices.Clone(p.members), definitions...))
@@ -184,6 +193,11 @@ func (p *property) isType(name string) bool {
 // text returns the grammar of a value: of one that can be a string alone, the text without quotes, and of others JSON. The text that ends
 // the value does not occur in it. Package answer reads values by the same rule.
 func (p *property) text(end string) (g Grammar, isText bool, err error) {
+	if p.input != nil {
+		g = p.input.grammar(Held)
+		g.Without = []string{end}
+		return g, true, nil
+	}
 	var enum []string
 	fixed := json.Unmarshal(p.keyword("enum"), &enum) == nil && len(enum) > 0
 	isText = string(p.keyword("type")) == `"string"` || p.keyword("type") == nil && fixed && p.keyword("anyOf") == nil && p.keyword("oneOf") == nil

@@ -142,6 +142,9 @@ func (p *property) key() string {
 
 // literal returns the grammar of a value as Python writes it, which is as JSON does but for true and false alone.
 func (p *property) literal() Grammar {
+	if p.input != nil {
+		return p.input.grammar(HeldString)
+	}
 	if p.isType("boolean") {
 		return One(Text("True"), Text("False"))
 	}
@@ -175,7 +178,7 @@ func gemma(f *function) (Grammar, error) {
 					return Grammar{}, fmt.Errorf("#/properties/%s/enum: a text has %s, which calls in the form of Gemma 4 cannot have", clip(p.name), gemmaEnd)
 				}
 			}
-			if value.Kind == Free {
+			if value.Kind == Free || value.Kind == Held {
 				value.Without = append(value.Without, gemmaEnd)
 			}
 			value = All(Mark(gemmaQuote), value, Mark(gemmaQuote))
