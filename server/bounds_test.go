@@ -54,7 +54,7 @@ func bodies(t *testing.T) map[string]any {
 	all := map[string]any{}
 	for _, r := range apis() {
 		method, path, _ := strings.Cut(r.Patterns[0], " ")
-		none := strings.HasPrefix(path, "/slots/") || path == "/lora-adapters" || strings.HasPrefix(path, "/api/") && slices.Contains([]string{"create", "copy", "push", "blobs"}, strings.Split(path, "/")[2])
+		none := strings.HasPrefix(path, "/slots/") || path == "/lora-adapters" || path == "/v1/responses/compact" || strings.HasSuffix(path, "/cancel") || strings.HasPrefix(path, "/api/") && slices.Contains([]string{"create", "copy", "push", "blobs"}, strings.Split(path, "/")[2])
 		switch {
 		case r.Body != nil:
 			all[method+" "+path] = r.Body

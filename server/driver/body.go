@@ -61,6 +61,19 @@ func (x *Request) decode(body []byte, into any) error {
 	return err
 }
 
+// LeaveOut logs parts of the request that the answer does without, and names them in its header.
+func (x *Request) LeaveOut(parts []string) {
+	n := len(parts)
+	if n == 0 {
+		return
+	}
+	named := parts[:min(n, maxIgnored)]
+	x.Server.Log.InfoContext(x.R.Context(), "parts of the request are left out", "number", n, "parts", named)
+	for _, part := range named {
+		x.Ignored(part)
+	}
+}
+
 // Ignored adds a part of the request to those that a header of the answer names, because the answer does without it. Bytes that a header cannot
 // have are replaced.
 func (x *Request) Ignored(part string) {
