@@ -366,4 +366,5 @@ func TestBackgroundCancel(t *testing.T) {
 		}
 	}
 	s.post(t, "/v1/responses", `{"input":"go","max_output_tokens":1}`)
+	s.post(t, "/v1/responses", long) // the server ends it
 }

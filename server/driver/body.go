@@ -25,6 +25,19 @@ func (x *Request) Work(f func(ctx context.Context) error) error {
 	return x.held.Do(ctx, func() error { return serving.CauseOf(ctx, f(ctx)) })
 }
 
+// Detach returns the memory that the request holds for its body, for a request that goes on with it behind this one: see [Request.Adopt].
+func (x *Request) Detach() *serving.Held {
+	h := x.held
+	x.held = x.Server.Pool.Work().Hold()
+	return h
+}
+
+// Adopt takes over memory of another request.
+func (x *Request) Adopt(h *serving.Held) {
+	x.held.Release()
+	x.held = h
+}
+
 // Receive reads the body, as there is memory for it.
 func (x *Request) Receive() ([]byte, error) {
 	ctx, cancel := x.Server.Pool.Within(x.R.Context())

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"grove/server/driver"
+	"grove/server/serving"
 	"grove/server/wire"
 )
 
@@ -119,12 +120,12 @@ func (a *tasks) start(x *driver.Request, q *responsesRequest) (*task, error) {
 	q.made.task, q.Stream = t, false
 	r := x.R.Clone(ctx)
 	r.Body = http.NoBody
-	go a.run(x.Server, r, q)
+	go a.run(x.Server, r, q, x.Detach())
 	return t, nil
 }
 
 // run computes the answer as one to a request of its own, whose client reads nothing.
-func (a *tasks) run(s *driver.Server, r *http.Request, q *responsesRequest) {
+func (a *tasks) run(s *driver.Server, r *http.Request, q *responsesRequest, body *serving.Held) {
 	t := q.made.task
 	var fault error
 	answered := false
@@ -139,6 +140,7 @@ func (a *tasks) run(s *driver.Server, r *http.Request, q *responsesRequest) {
 		close(t.done)
 	}()
 	route := driver.Route{Handle: func(x *driver.Request) error {
+		x.Adopt(body)
 		fault = x.Generate(q, driver.Events)
 		answered = true
 		return fault

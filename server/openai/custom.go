@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf16"
+	"unicode/utf8"
 
 	"grove/server/wire"
 )
@@ -89,15 +90,19 @@ func escapeSize(text string) int {
 		return 2
 	case !whole:
 		return 0
-	case !utf16.IsSurrogate(code):
+	case code < 0xD800 || code > 0xDBFF: // no first half of a pair
 		return 6
 	case len(text) < 8 && strings.HasPrefix(`\u`, text[6:]):
 		return 0
 	case !strings.HasPrefix(text[6:], `\u`):
 		return 6
 	}
-	if _, whole := escapeCode(text[6:]); !whole {
+	second, whole := escapeCode(text[6:])
+	switch {
+	case !whole:
 		return 0
+	case utf16.DecodeRune(code, second) == utf8.RuneError:
+		return 6
 	}
 	return 12
 }

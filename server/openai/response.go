@@ -187,7 +187,7 @@ func (e *responseEncoder) Finish() error {
 // Fail implements [driver.Encoder].
 func (e *responseEncoder) Fail(err *wire.Error) error {
 	e.status, e.failure = "failed", map[string]string{"code": err.Label(), "message": err.Message}
-	return e.emit(event{"error", map[string]any{"code": err.Code, "message": err.Message, "param": nil}}, event{"response.failed", map[string]any{"response": e.response()}})
+	return e.emit(event{"response.failed", map[string]any{"response": e.response()}}, event{"error", map[string]any{"code": err.Code, "message": err.Message, "param": nil}})
 }
 
 // add adds parts to the items. The log-probabilities of a token are with its first text.

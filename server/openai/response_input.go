@@ -34,19 +34,9 @@ type itemFields struct {
 	Arguments string           `json:"arguments"`
 	Input     string           `json:"input"` // of a custom tool's call
 	Output    wire.ContentText `json:"output" most:"65536"`
-	Summary   []summaryPart    `json:"summary" most:"65536"` // of thoughts; the thoughts themselves are the content
+	Summary   wire.ContentText `json:"summary" most:"65536"` // of thoughts; the thoughts themselves are the content
 	Encrypted *string          `json:"encrypted_content"`
 	Action    json.RawMessage  `json:"action"` // of a call of a shell
-}
-
-// summaryPart is a part of the summary of thoughts.
-type summaryPart struct {
-	Text string `json:"text"`
-}
-
-// Tolerated implements [wire.Tolerant].
-func (summaryPart) Tolerated() []wire.Toleration {
-	return []wire.Toleration{{Names: "type", Values: "*", Client: "OpenAI", Reason: "summaries have one type of parts"}}
 }
 
 // ReadJSON implements [wire.Own].
@@ -128,20 +118,16 @@ func unseal(text string) (string, bool) {
 // another server.
 func (i *inputItem) thoughts() (text string, foreign bool) {
 	if i.Encrypted != nil && *i.Encrypted != "" {
-		text, foreign = unseal(*i.Encrypted)
-		foreign = !foreign
+		own, ours := unseal(*i.Encrypted)
+		text, foreign = own, !ours
 	}
 	if content := i.Content.Text(); content != "" {
 		text = content
 	}
-	if text != "" {
-		return text, foreign
+	if text == "" {
+		text = i.Summary.Text()
 	}
-	var parts []string
-	for _, p := range i.Summary {
-		parts = append(parts, p.Text)
-	}
-	return strings.Join(parts, "\n"), foreign
+	return text, foreign
 }
 
 // reading turns the items of a request into messages behind earlier ones.
@@ -186,7 +172,9 @@ func (c *reading) add(i int, item *inputItem) error {
 		if foreign {
 			c.left = append(c.left, fmt.Sprintf("input[%d].encrypted_content", i))
 		}
-		if last := c.assistant(false); last != nil && last.Content == nil && len(last.ToolCalls) == 0 {
+		if last := c.assistant(false); text == "" {
+			return nil
+		} else if last != nil && last.Content == nil && len(last.ToolCalls) == 0 {
 			last.Reasoning = strings.Trim(last.Reasoning+"\n"+text, "\n")
 			return nil
 		}

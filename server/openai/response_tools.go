@@ -67,7 +67,7 @@ func (t *toolFields) read(r *wire.Reader) (json.RawMessage, error) {
 		return nil, err
 	}
 	switch kind {
-	case toolFunction, toolCustom, toolNamespace:
+	case "", toolFunction, toolCustom, toolNamespace:
 		return raw, r.Within(raw, t)
 	}
 	t.Type = kind
@@ -138,6 +138,8 @@ func (o *offers) add(at, namespace string, t *toolFields) error {
 	name := inNamespace(namespace, t.Name)
 	_, taken := o.named[name]
 	switch {
+	case t.Type == "":
+		return wire.Refuse(at, "%s has no type", at)
 	case t.Type != toolFunction && t.Type != toolCustom:
 		o.kinds[t.Type] = true
 		o.left = append(o.left, at+" "+wire.Clip(t.Type))

@@ -62,7 +62,7 @@ func readTextPart(r *Reader) (string, error) {
 		return "", err
 	}
 	switch kind {
-	case "text", "input_text", "output_text", "reasoning_text":
+	case "text", "input_text", "output_text", "reasoning_text", "summary_text":
 	case "image_url", "input_image", "image":
 		return "", r.refusePart(kind, "images are not supported")
 	case "input_audio", "audio", "audio_url", "video_url", "video":
@@ -104,7 +104,7 @@ func (r *Reader) typeOf(raw json.RawMessage) (kind string, err error) {
 		Type string `json:"type"`
 	}
 	other := *r
-	other.lax = true
+	other.lax, other.values = true, math.MinInt/2
 	err = other.Within(raw, &o)
 	return o.Type, err
 }
