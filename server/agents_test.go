@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove/constrain/lark"
+	"grove/internal/gopher"
+	"grove/server"
 )
 
 // clientRequest is a request of a client as it was recorded, with texts cut short.
@@ -204,6 +206,11 @@ func TestResponsesLeftOut(t *testing.T) {
 	want := []string{"include[1]_anything", "tools[0]_image_generation", "input[1].encrypted_content", "input[2]_web_search_call", "input[3]_code_interpreter_call"}
 	if d := cmp.Diff(want, header.Values("Grove-Ignored")); status != 200 || d != "" {
 		t.Errorf("%d %s\n%s", status, text, d)
+	}
+	strict := serveModels(t, server.Config{Strict: true}, source(modelName, edited(t, gopher.Model(), template), options))
+	status, text, _ = strict.do(t, "POST", "/v1/responses", `{"max_output_tokens":1,"tools":[{"type":"image_generation"}],"input":[{"role":"user","content":"a"},{"type":"mcp_list_tools"}]}`)
+	if status != 400 || !strings.Contains(text, "tools[0] image_generation: ") || !strings.Contains(text, "input[1] mcp_list_tools: ") {
+		t.Errorf("a strict server: %d %s", status, text)
 	}
 }
 

@@ -74,17 +74,29 @@ func (x *Request) decode(body []byte, into any) error {
 	return err
 }
 
-// LeaveOut logs parts of the request that the answer does without, and names them in its header.
-func (x *Request) LeaveOut(parts []string) {
+// LeaveOut logs parts of the request that the answer does without, and names them in its header; a part is a place, and behind a blank what is
+// there. A strict server refuses them.
+func (x *Request) LeaveOut(parts []string) error {
 	n := len(parts)
 	if n == 0 {
-		return
+		return nil
+	}
+	if x.Server.Strict {
+		var refused []error
+		for _, part := range parts {
+			place, _, _ := strings.Cut(part, " ")
+			e := wire.Unsupported(place, "the server does without it, and takes no such parts (--strict)")
+			e.Message = part + strings.TrimPrefix(e.Message, place)
+			refused = append(refused, e)
+		}
+		return wire.All(refused...)
 	}
 	named := parts[:min(n, maxIgnored)]
 	x.Server.Log.InfoContext(x.R.Context(), "parts of the request are left out", "number", n, "parts", named)
 	for _, part := range named {
 		x.Ignored(part)
 	}
+	return nil
 }
 
 // Ignored adds a part of the request to those that a header of the answer names, because the answer does without it. Bytes that a header cannot

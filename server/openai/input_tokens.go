@@ -19,7 +19,6 @@ func countResponse(x *driver.Request) error {
 	if err != nil {
 		return err
 	}
-	x.LeaveOut(q.made.left)
 	return c.count(x, h)
 }
 

@@ -97,7 +97,7 @@ func (q *responsesRequest) parse(x *driver.Request) (*chatRequest, error) {
 	}
 	q.made.left = slices.Concat(q.made.left, q.made.offers.left, read.left)
 	q.made.conversation = read.all
-	return q.chat(read.origins), nil
+	return q.chat(read.origins), x.LeaveOut(q.made.left)
 }
 
 // refusals returns what is wrong with single fields, and notes what the answer does without.
@@ -156,7 +156,6 @@ func (q *responsesRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.LeaveOut(q.made.left)
 	g.Stored = true // the last event has all of it, too
 	e := &responseEncoder{Generation: g, q: q, logprobs: c.Logprobs, status: "in_progress"}
 	if q.made.task != nil {

@@ -34,7 +34,9 @@ func (q *responsesRequest) fit(g *driver.Generation, c *chatRequest) (chat drive
 		return chat, err
 	}
 	if try(at) && err == nil {
-		q.made.left = append(q.made.left, fmt.Sprintf("truncation auto: %d messages", len(all)-len(c.Messages)))
+		n := len(all) - len(c.Messages)
+		g.Server.Log.InfoContext(g.R.Context(), "the oldest messages of a conversation are left out", "number", n)
+		g.Ignored(fmt.Sprintf("truncation auto: %d messages", n))
 	}
 	return chat, err
 }
