@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"grove/internal/gopher"
 	"grove/server"
 	"grove/server/access"
 	"grove/server/serving"
@@ -115,7 +114,7 @@ func TestBodiesOfPages(t *testing.T) {
 
 // TestHostileHosts sends requests whose host is given in ways that Go's client does not send.
 func TestHostileHosts(t *testing.T) {
-	_, addr := listening(t, server.Config{}, source(modelName, gopher.Model(), options))
+	_, addr := listening(t, server.Config{}, source(modelName, served(), options))
 	for _, tt := range []struct {
 		name, head string
 		status     int
@@ -275,7 +274,7 @@ func TestLoggedReasons(t *testing.T) {
 
 // TestResponsesOfKeys: each key goes on from its own answers alone, shows and deletes them.
 func TestResponsesOfKeys(t *testing.T) {
-	s := serveModels(t, server.Config{Access: keyed(t, "a", "b")}, source(modelName, edited(t, gopher.Model(), template), options))
+	s := serveModels(t, server.Config{Access: keyed(t, "a", "b")}, source(modelName, edited(t, served(), template), options))
 	status, text, _ := s.do(t, "POST", "/v1/responses", `{"input":"a","max_output_tokens":2}`, "X-Api-Key", "a")
 	if status != 200 {
 		t.Fatal(text)

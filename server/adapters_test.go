@@ -63,7 +63,7 @@ func TestAdapters(t *testing.T) {
 	if bare == one || bare == two || one == two {
 		t.Fatalf("the answers are %q, %q and %q", bare, one, two)
 	}
-	plain := serve(t, server.Config{})
+	plain := serveTarget(t, server.Config{})
 	if got := plain.post(t, "/completion", "{"+prompt+"}").at("content"); got != bare {
 		t.Errorf("without adapters %q, with adapters of scale 0 %q", got, bare)
 	}
@@ -114,8 +114,8 @@ func TestAdapters(t *testing.T) {
 // by name.
 func TestAdapterUpdates(t *testing.T) {
 	dir := adapterFiles(t)
-	s := serve(t, server.Config{AdapterDir: dir})
-	closed := serve(t, server.Config{})
+	s := serveTarget(t, server.Config{AdapterDir: dir})
+	closed := serveTarget(t, server.Config{})
 	outside := filepath.Join(t.TempDir(), "out.gguf")
 	if err := os.WriteFile(outside, []byte("GGUF"), 0o644); err == nil {
 		_ = os.Symlink(outside, filepath.Join(dir, "link.gguf")) // without links there is nothing to test
@@ -175,7 +175,7 @@ func TestAdapterKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := serve(t, server.Config{Access: gate, AdapterDir: adapterFiles(t)})
+	s := serveTarget(t, server.Config{Access: gate, AdapterDir: adapterFiles(t)})
 	got := map[string]int{}
 	for _, key := range []string{"s3cret-of-a-client", "s3cret-of-an-operator"} {
 		for path, body := range map[string]string{"/v1/load_lora_adapter": `{"lora_name":"a","lora_path":"one.gguf"}`, "/lora-adapters": `[]`} {

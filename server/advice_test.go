@@ -5,14 +5,13 @@ import (
 	"testing"
 
 	"grove"
-	"grove/internal/gopher"
 	"grove/internal/weights/gguf"
 	"grove/server"
 )
 
 // TestAdvice: fields that a request leaves out are as the model's file recommends, on all routes; fields that it has are its own.
 func TestAdvice(t *testing.T) {
-	s := serveModels(t, server.Config{}, advising(modelName, gopher.Model(), options))
+	s := serveModels(t, server.Config{}, advising(modelName, served(), options))
 	props := func(s *site) object {
 		status, text, _ := s.do(t, "GET", "/props", "")
 		if status != 200 {
@@ -26,7 +25,7 @@ func TestAdvice(t *testing.T) {
 			t.Errorf("/props: %s is %v, want %v", name, got, want)
 		}
 	}
-	m := openSame(t, gopher.Model())
+	m := openSame(t, served())
 	seed := uint64(7)
 	text := func(sampling grove.Sampling, p grove.Penalties) string {
 		g, err := m.Generate(t.Context(), grove.Request{Prompt: "func main()", MaxTokens: 24, Sampling: sampling, Penalties: p, Seed: &seed})
@@ -60,7 +59,7 @@ func TestAdvice(t *testing.T) {
 			}
 		})
 	}
-	bad := serveModels(t, server.Config{}, advising(modelName, edited(t, gopher.Model(),
+	bad := serveModels(t, server.Config{}, advising(modelName, edited(t, served(),
 		gguf.KV{Key: "general.sampling.temp", Value: gguf.Of(float32(math.NaN()))}), options))
 	if got := props(bad).at("default_generation_settings/params/temperature"); math.Abs(got.(float64)-0.8) > 1e-6 {
 		t.Errorf("a temperature of NaN gives %v", got)

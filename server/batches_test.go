@@ -60,7 +60,7 @@ func openBatches(t *testing.T, dir string) *batches.Service {
 // TestBatches: a batch beside clients has the lines, but for their order, that grove batch writes of the same file, and its requests count for the key and are logged as others.
 func TestBatches(t *testing.T) {
 	g := gate(t, access.Config{Keys: []access.Key{{Name: "ann", Secret: "k"}}})
-	s := serve(t, server.Config{Access: g, Batches: openBatches(t, t.TempDir())})
+	s := serveTarget(t, server.Config{Access: g, Batches: openBatches(t, t.TempDir())})
 	key := []string{"Authorization", "Bearer k"}
 	text := requestLines(60)
 	body, kind := uploadForm(t, text)
@@ -125,7 +125,7 @@ func TestRestartedBatch(t *testing.T) {
 	}
 	h := httptest.NewServer(s)
 	one := &site{s, h.URL}
-	body, kind := uploadForm(t, requestLines(150))
+	body, kind := uploadForm(t, requestLines(60))
 	_, answer, _ := one.do(t, "POST", "/v1/files", body, "Content-Type", kind)
 	id := one.post(t, "/v1/batches", fmt.Sprintf(`{"input_file_id":%q,"endpoint":"/v1/completions","completion_window":"1h"}`, parse(t, answer).at("id"))).at("id").(string)
 	done := func(s *site) float64 {
@@ -139,8 +139,8 @@ func TestRestartedBatch(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	two := serve(t, server.Config{Batches: openBatches(t, dir)})
-	for end := time.Now().Add(time.Minute); done(two) < 150; time.Sleep(10 * time.Millisecond) {
+	two := serveTarget(t, server.Config{Batches: openBatches(t, dir)})
+	for end := time.Now().Add(time.Minute); done(two) < 60; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			_, text, _ := two.do(t, "GET", "/v1/batches/"+id, "")
 			t.Fatal(text)
@@ -151,11 +151,11 @@ func TestRestartedBatch(t *testing.T) {
 // TestUploads: a server without a state says so, and no page sends a form to one without keys.
 func TestUploads(t *testing.T) {
 	body, kind := uploadForm(t, "x")
-	s := serve(t, server.Config{})
+	s := serveTarget(t, server.Config{})
 	if status, text, _ := s.do(t, "POST", "/v1/files", body, "Content-Type", kind); status != 404 || !strings.Contains(text, "grove serve --state-dir DIR") {
 		t.Errorf("%d %s", status, text)
 	}
-	s = serve(t, server.Config{Batches: openBatches(t, t.TempDir())})
+	s = serveTarget(t, server.Config{Batches: openBatches(t, t.TempDir())})
 	for header, want := range map[string]int{"X-Other": 200, "Origin": 415, "Referer": 415, "Cookie": 415} {
 		value := s.url
 		if header == "X-Other" {

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"grove/internal/gopher"
 	"grove/server"
 )
 
@@ -122,7 +121,7 @@ func numbered(n int, format string) string {
 // TestBombs: a hundred schemas and grammars that cannot be had are answered with 400, a field and a reason, soon and in little memory, and leave no
 // trace.
 func TestBombs(t *testing.T) {
-	s := serveModels(t, server.Config{}, source(modelName, edited(t, gopher.Model(), template), options))
+	s := serveModels(t, server.Config{}, source(modelName, edited(t, served(), template), options))
 	all := bombs()
 	if len(all) < 100 {
 		t.Errorf("%d bombs", len(all))

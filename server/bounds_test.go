@@ -16,7 +16,6 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"grove/internal/gopher"
 	"grove/server"
 	"grove/server/anthropic"
 	"grove/server/driver"
@@ -242,6 +241,7 @@ var (
 		"/api/chat": `{"messages":[{"role":"user","content":"a"}],"stream":false,"options":{"num_predict":1}}`, "/api/generate": `{"prompt":"a","stream":false,"options":{"num_predict":1}}`,
 	}
 	elements = map[string]string{
+		"edits":    `{}`,
 		"layers":   `0`,
 		"messages": `{"role":"user","content":""}`, "/v1/responses input": `{"role":"user","content":""}`, "tools": `{"type":"function","function":{"name":"f"}}`,
 		"/v1/messages tools": `{"name":"f","input_schema":{}}`, "/v1/messages/count_tokens tools": `{"name":"f","input_schema":{}}`, "/v1/responses tools": `{"type":"function","name":"f"}`,
@@ -345,7 +345,7 @@ func blamed(text, field string) bool {
 
 // TestBounds: each field of each route takes a value at its bound, and refuses the one beyond with 400 and its name.
 func TestBounds(t *testing.T) {
-	s := serveModels(t, server.Config{AdapterDir: t.TempDir()}, source(modelName, edited(t, gopher.Model(), template), options))
+	s := serveModels(t, server.Config{AdapterDir: t.TempDir()}, source(modelName, edited(t, served(), template), options))
 	checked, seen, all := 0, map[string]bool{}, bodies(t)
 	for _, route := range slices.Sorted(maps.Keys(all)) {
 		method, path, _ := strings.Cut(route, " ")
@@ -374,5 +374,89 @@ func TestBounds(t *testing.T) {
 	}
 	if checked < 250 {
 		t.Errorf("%d values", checked)
+	}
+}
+
+// TestToleratedDocs holds the table of docs/server.md of the fields that single routes leave out or refuse; with GROVE_UPDATE set, it writes the table.
+func TestToleratedDocs(t *testing.T) {
+	const path, mark = "../docs/server.md", "<!-- tolerated fields of routes -->\n"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), mark)
+	_, after, closed := strings.Cut(rest, "\n<!-- end -->")
+	if !ok || !closed {
+		t.Fatalf("%s: no %s", path, mark)
+	}
+	routes := map[string][]string{} // by the rest of the row
+	for route, body := range bodies(t) {
+		_, route, _ = strings.Cut(route, " ")
+		rows := map[string]bool{}
+		toleratedIn(reflect.TypeOf(body).Elem(), "", nil, rows)
+		for row := range rows {
+			routes[row] = append(routes[row], "`"+route+"`")
+		}
+	}
+	var rows []string
+	for row, of := range routes {
+		slices.Sort(of)
+		rows = append(rows, "| "+strings.Join(slices.Compact(of), ", ")+row)
+	}
+	slices.Sort(rows)
+	doc := before + mark + "\n| routes | fields | who sends them | values | why, or why others are refused |\n|---|---|---|---|---|\n" + strings.Join(rows, "\n") + "\n\n<!-- end -->" + after
+	if os.Getenv("GROVE_UPDATE") != "" {
+		if err := os.WriteFile(path, []byte(doc), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if d := gocmp.Diff(string(text), doc); d != "" {
+		t.Errorf("GROVE_UPDATE=1 go test -run TestToleratedDocs ./server\n%s", d)
+	}
+}
+
+// toleratedIn adds the rows of a type and of those within it, without the routes. Messages have a table of their own.
+func toleratedIn(of reflect.Type, path string, outer []reflect.Type, rows map[string]bool) {
+	for {
+		for of.Kind() == reflect.Pointer {
+			of = of.Elem()
+		}
+		like, own := reflect.Zero(of).Interface().(wire.Like)
+		if own {
+			of = reflect.TypeOf(like.Like())
+		}
+		if of.Kind() != reflect.Slice {
+			break
+		}
+		path, of = strings.TrimSuffix(path, ".")+"[].", of.Elem()
+	}
+	if of.Kind() != reflect.Struct || slices.Contains(outer, of) {
+		return
+	}
+	outer = append(outer[:len(outer):len(outer)], of)
+	if own, ok := reflect.New(of).Interface().(wire.Tolerant); ok {
+		for _, r := range own.Tolerated() {
+			if slices.Contains(wire.MessageFields, r) {
+				continue
+			}
+			var names []string
+			for name := range strings.FieldsSeq(r.Names) {
+				names = append(names, "`"+strings.TrimPrefix(path, ".")+name+"`")
+			}
+			values := "all"
+			if r.Values != "*" {
+				values = "`" + strings.Join(append(strings.Fields(r.Values), "null"), "`, `") + "`"
+			}
+			rows[fmt.Sprintf(" | %s | %s | %s | %s |", strings.Join(names, ", "), r.Client, values, r.Reason)] = true
+		}
+	}
+	for i := range of.NumField() {
+		f := of.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous:
+			toleratedIn(f.Type, path, outer, rows)
+		case name != "":
+			toleratedIn(f.Type, path+name+".", outer, rows)
+		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"grove"
-	"grove/internal/gopher"
 	"grove/internal/weights/gguf"
 	"grove/server"
 )
@@ -24,7 +23,7 @@ const lines = `{% for t in tools or [] %}{{ t | tojson }}
 var template = gguf.KV{Key: "tokenizer.chat_template", Value: gguf.Of(lines)}
 
 func serveChat(t testing.TB) *site {
-	return serveModels(t, server.Config{}, source(modelName, edited(t, gopher.Model(), template), options))
+	return serveModels(t, server.Config{}, source(modelName, edited(t, served(), template), options))
 }
 
 const hello = `"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":[{"type":"text","text":"func main()"}]}]`

@@ -17,7 +17,7 @@ import (
 
 // TestCompletion checks the fields of an answer that OpenAI's clients read.
 func TestCompletion(t *testing.T) {
-	s := serve(t, server.Config{})
+	s := serveTarget(t, server.Config{})
 	o := s.post(t, "/v1/completions", `{"model":"gopher","prompt":"func main() {","max_tokens":6,"temperature":0}`)
 	for path, want := range map[string]any{
 		"object": "text_completion", "model": "gopher", "choices/0/index": 0.0, "choices/0/text": "}\n\nfunc main() {}\n\n",
@@ -213,7 +213,7 @@ func TestStops(t *testing.T) {
 
 // TestPenalties checks the fields that change logits, with drafts and without.
 func TestPenalties(t *testing.T) {
-	s := serve(t, server.Config{})
+	s := serveTarget(t, server.Config{})
 	id := func(text string) float64 {
 		return s.post(t, "/tokenize", fmt.Sprintf(`{"content":%q}`, text))["tokens"].([]any)[0].(float64)
 	}
@@ -281,7 +281,7 @@ func TestLogprobs(t *testing.T) {
 
 // TestPrefixLM: the tokens of a prompt see each other, on each route, where the field asks for that.
 func TestPrefixLM(t *testing.T) {
-	s := serve(t, server.Config{})
+	s := serveTarget(t, server.Config{})
 	const fields = `"prompt":"func main() { fmt.Println(1) }","temperature":1.5,"seed":3,"max_tokens":20`
 	texts := map[string]string{}
 	for _, prefix := range []string{"", `,"prefix_lm":false`, `,"prefix_lm":true`} {
@@ -347,7 +347,7 @@ func TestPrediction(t *testing.T) {
 // its log-probabilities too, to be the one that the request gets alone.
 func TestUnderLoad(t *testing.T) {
 	s := serve(t, server.Config{})
-	requests, turns := 12, 6
+	requests, turns := 12, 4
 	if os.Getenv("GROVE_LONG") != "" {
 		requests, turns = 48, 32
 	}

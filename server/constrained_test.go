@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"grove/internal/gopher"
 	"grove/server"
 )
 
@@ -71,7 +70,7 @@ func at(v any, path ...any) any {
 
 // TestConstrainedFields: each field of each API holds the answer to what it asks for.
 func TestConstrainedFields(t *testing.T) {
-	s := serveModels(t, server.Config{}, source(modelName, edited(t, gopher.Model(), template), options))
+	s := serveModels(t, server.Config{}, source(modelName, edited(t, served(), template), options))
 	oneOf := func(all ...string) func(string) string {
 		return func(text string) string {
 			if slices.Contains(all, text) {
@@ -156,7 +155,7 @@ func quoted(text string) string {
 
 // TestConstrainedAnswers says what a form does beside other fields.
 func TestConstrainedAnswers(t *testing.T) {
-	s := serve(t, server.Config{})
+	s := serveTarget(t, server.Config{})
 	const choice = `"guided_choice":["abc","abd"]`
 	for _, c := range []struct{ name, fields, text, why string }{
 		{"a stop string inside ends the text", choice + `,"stop":"b"`, "a", "stop"},

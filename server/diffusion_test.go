@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"grove"
-	"grove/internal/gopher"
 	"grove/internal/model/synthetic"
 	"grove/internal/weights/gguf"
 	"grove/server"
@@ -33,7 +32,7 @@ func canvasModel(t *testing.T, name string, edit func(kv []gguf.KV) []gguf.KV) s
 
 // TestDiffusionRefused: each fault of the field diffusion, and each field that a canvas cannot have, is answered with the field to blame.
 func TestDiffusionRefused(t *testing.T) {
-	s := serveModels(t, server.Config{}, source(modelName, gopher.Model(), options), canvasModel(t, "llada", nil), canvasModel(t, "bare", func(kv []gguf.KV) (left []gguf.KV) {
+	s := serveModels(t, server.Config{}, source(modelName, served(), options), canvasModel(t, "llada", nil), canvasModel(t, "bare", func(kv []gguf.KV) (left []gguf.KV) {
 		for _, k := range kv {
 			if k.Key != "tokenizer.ggml.mask_token_id" {
 				left = append(left, k)

@@ -49,7 +49,7 @@ func (s *site) short(t testing.TB, i int) {
 // TestShortRequests: however many requests are answered, refused or cancelled, memory and goroutines stay as they are
 // after the first half of 1000, or the first 1000 of 6,000.
 func TestShortRequests(t *testing.T) {
-	first, rounds := 500, 2
+	first, rounds := 250, 2
 	if os.Getenv("GROVE_LONG") != "" {
 		first, rounds = 1000, 6
 	}

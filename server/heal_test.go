@@ -6,13 +6,12 @@ import (
 	"testing"
 
 	"grove"
-	"grove/internal/gopher"
 	"grove/server"
 )
 
 // TestHealField expects the end of a prompt to be healed as the library does it, for each of several answers, and a prompt of tokens to be refused.
 func TestHealField(t *testing.T) {
-	s, m := serve(t, server.Config{}), openSame(t, gopher.Model())
+	s, m := serve(t, server.Config{}), openSame(t, served())
 	const prompt = "package main\n\nfunc ma"
 	for field, r := range map[string]grove.Request{`false`: {}, `true`: {Heal: true}, `"exact"`: {HealExact: true}} {
 		seed := uint64(7)

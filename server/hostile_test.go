@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"grove/internal/gopher"
 	"grove/internal/weights/gguf"
 	"grove/server"
 	"grove/server/serving"
@@ -35,7 +34,7 @@ func TestHostileTemplates(t *testing.T) {
 		`{% if %}`,
 		`{{ ' ' * 999999 }}{{ ' ' * 999999 }}`,
 	} {
-		file := edited(t, gopher.Model(), gguf.KV{Key: "tokenizer.chat_template", Value: gguf.Of(template)})
+		file := edited(t, served(), gguf.KV{Key: "tokenizer.chat_template", Value: gguf.Of(template)})
 		s := serveModels(t, server.Config{}, source(modelName, file, options))
 		start := time.Now()
 		status, text, _ := s.do(t, "POST", "/v1/chat/completions", "{"+hello+"}")
@@ -134,7 +133,7 @@ func TestSlowClients(t *testing.T) {
 
 // TestPipelined: requests that come before the answers to those before them are answered in order.
 func TestPipelined(t *testing.T) {
-	_, addr := listening(t, server.Config{}, source(modelName, gopher.Model(), options))
+	_, addr := listening(t, server.Config{}, source(modelName, served(), options))
 	c := dial(t, addr)
 	for i := range 5 {
 		body := fmt.Sprintf(`{"prompt":"a","max_tokens":%d,"ignore_eos":true}`, i+1)
@@ -157,7 +156,7 @@ func TestPipelined(t *testing.T) {
 
 // TestIdleConnections: connections on which nothing comes do not keep others from being answered.
 func TestIdleConnections(t *testing.T) {
-	s, addr := listening(t, server.Config{}, source(modelName, gopher.Model(), options))
+	s, addr := listening(t, server.Config{}, source(modelName, served(), options))
 	for range 1500 {
 		dial(t, addr)
 	}

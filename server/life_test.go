@@ -238,7 +238,7 @@ func TestShutdown(t *testing.T) {
 
 // TestStopped: a server that ends takes no more work.
 func TestStopped(t *testing.T) {
-	s := serve(t, server.Config{})
+	s := serveTarget(t, server.Config{})
 	s.Stop()
 	for _, path := range []string{"/v1/completions", "/v1/embeddings"} {
 		body := map[bool]string{true: `{"input":"a"}`, false: `{"prompt":"a"}`}[path == "/v1/embeddings"]
@@ -253,7 +253,7 @@ func TestStopped(t *testing.T) {
 
 // TestPanic: a fault fails one request, is counted, and leaves the server going.
 func TestPanic(t *testing.T) {
-	s := serve(t, server.Config{})
+	s := serveTarget(t, server.Config{})
 	w := &faulty{ResponseRecorder: httptest.NewRecorder()}
 	s.ServeHTTP(w, httptest.NewRequest("POST", "http://localhost/v1/completions", strings.NewReader(`{"prompt":"a","max_tokens":9,"stream":true}`)))
 	if !w.fell {
@@ -291,7 +291,7 @@ func TestMetricNames(t *testing.T) {
 		serving.MetricsLlamaCpp: {"llamacpp:tokens_predicted_total 3\n", "llamacpp:requests_processing 0\n", "llamacpp:n_tokens_max 5\n", "llamacpp:spec_decode_num_drafts_total "},
 		serving.MetricsVLLM:     {"vllm:num_requests_waiting 0\n", "vllm:num_requests_running 0\n", "vllm:kv_cache_usage_perc 0\n", "vllm:inter_token_latency_seconds_count 2\n", "vllm:prefix_cache_queries_total 2\n", "vllm:lora_requests_info{", "vllm:cache_config_info{block_size=\"64\",num_gpu_blocks=\"10\"} 1\n"},
 	} {
-		s := serve(t, server.Config{Metrics: []serving.MetricNames{names}})
+		s := serveTarget(t, server.Config{Metrics: []serving.MetricNames{names}})
 		if _, text, _ := s.do(t, "GET", "/metrics", ""); names == serving.MetricsVLLM && !strings.Contains(text, `num_gpu_blocks="10"`) {
 			t.Errorf("before the first answer: no pages in %s", text)
 		}

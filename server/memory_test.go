@@ -110,7 +110,7 @@ func TestMemory(t *testing.T) {
 		{"messages that a list may have", "/v1/chat/completions", func() string {
 			return `{"messages":[` + strings.TrimSuffix(strings.Repeat(`{"role":"user","content":"`+strings.Repeat("word ", 10)+`"},`, 16_384), ",") + `]}`
 		}, 400, "context"},
-		{"many long messages", "/v1/chat/completions", func() string {
+		{"long many long messages", "/v1/chat/completions", func() string {
 			return `{"messages":[` + strings.TrimSuffix(strings.Repeat(`{"role":"user","content":"`+strings.Repeat("word ", 165)+`"},`, 16_384), ",") + `]}`
 		}, 400, "context"},
 		{"parts", "/v1/chat/completions", func() string {
@@ -130,7 +130,7 @@ func TestMemory(t *testing.T) {
 		{"as many in variables", "/v1/chat/completions", func() string {
 			return `{` + hello + `,"max_tokens":1,"chat_template_kwargs":{"a":[` + many(`{}`, 97_000*3) + `]}}`
 		}, 200, ""},
-		{"as many objects", "/v1/chat/completions", func() string {
+		{"long as many objects", "/v1/chat/completions", func() string {
 			return `{` + hello + `,"tools":[{"type":"function","function":{"name":"f","parameters":{"enum":[` + many(`{"a":0}`, 32_000*8) + `]}}}]}`
 		}, 400, ""},
 		{"soak as many texts", "/v1/chat/completions", func() string {
@@ -166,7 +166,7 @@ func TestMemory(t *testing.T) {
 		{"a long message", "/v1/chat/completions", func() string {
 			return `{"messages":[{"role":"user","content":"` + strings.Repeat("word ", 3<<20) + `"}]}`
 		}, 400, "tokens or more, which exceeds"},
-		{"a message to count", "/v1/messages/count_tokens", func() string {
+		{"long message to count", "/v1/messages/count_tokens", func() string {
 			return `{"messages":[{"role":"user","content":"` + strings.Repeat("word ", 3<<20) + `"}]}`
 		}, 400, "prompt is too long"},
 		{"white space", "/v1/completions", func() string { return `{"prompt":"a","max_tokens":1` + strings.Repeat(" ", large) + `}` }, 200, ""},

@@ -53,7 +53,7 @@ func TestModelsList(t *testing.T) {
 
 // TestLoadUnload: models are opened and closed by request, and one that answers is not closed.
 func TestLoadUnload(t *testing.T) {
-	s := serveModels(t, server.Config{Config: serving.Config{OnDemand: true}}, source("a", gopher.Model(), options), source("b", gopher.Model(), options))
+	s := serveModels(t, server.Config{Config: serving.Config{OnDemand: true}}, source("a", served(), options), source("b", served(), options))
 	for _, step := range []struct{ path, want string }{
 		{"/models/unload", "unloaded"}, {"/models/load", "loaded"}, {"/models/load", "loaded"}, {"/models/unload", "unloaded"}, {"/models/unload", "unloaded"}, {"/models/load", "loaded"},
 	} {
@@ -105,7 +105,7 @@ func TestLoadUnload(t *testing.T) {
 
 // TestUnloadWhileLoading: a model that is being opened is not closed.
 func TestUnloadWhileLoading(t *testing.T) {
-	slow := source("slow", gopher.Model(), options)
+	slow := source("slow", served(), options)
 	open, opening := slow.Open, make(chan struct{})
 	slow.Open = func(ctx context.Context, memory uint64) (*grove.Model, error) {
 		close(opening)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"grove/internal/gopher"
 	"grove/internal/weights/gguf"
 	"grove/server"
 )
@@ -118,10 +117,10 @@ func TestOllamaGenerate(t *testing.T) {
 // TestOllamaModels: lists of models, their figures, and how long they stay open.
 func TestOllamaModels(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.gguf")
-	if err := os.WriteFile(path, edited(t, gopher.Model(), template), 0o644); err != nil {
+	if err := os.WriteFile(path, edited(t, served(), template), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	m := source("gopher", edited(t, gopher.Model(), template), options)
+	m := source("gopher", edited(t, served(), template), options)
 	m.Path = path
 	s := serveModels(t, server.Config{}, m)
 	get := func(path string) object {
@@ -151,7 +150,7 @@ func TestOllamaModels(t *testing.T) {
 			t.Errorf("%s is %v, want %v", tt.path, got, tt.want)
 		}
 	}
-	if err := os.WriteFile(path, edited(t, gopher.Model(), gguf.KV{Key: "tokenizer.chat_template", Value: gguf.Of("{{ messages[0].content }}" + strings.Repeat(" ", 99))}), 0o644); err != nil {
+	if err := os.WriteFile(path, edited(t, served(), gguf.KV{Key: "tokenizer.chat_template", Value: gguf.Of("{{ messages[0].content }}" + strings.Repeat(" ", 99))}), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	s.post(t, "/models/unload", `{"model":"gopher"}`) // an open model has the capabilities of its template

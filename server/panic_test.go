@@ -24,7 +24,7 @@ func init() {
 // connection panics has no end.
 func TestPanicFailsOne(t *testing.T) {
 	const internal = `{"error":{"message":"internal error; the server's log has its cause","type":"server_error","param":null,"code":"internal_error"}}` + "\n"
-	s := serve(t, server.Config{})
+	s := serveTarget(t, server.Config{})
 	body := httptest.NewRequest("POST", "http://localhost/v1/completions", panics{})
 	w := httptest.NewRecorder()
 	if s.ServeHTTP(w, body); w.Code != 500 || w.Body.String() != internal {

@@ -7,14 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"grove/internal/gopher"
 	"grove/internal/weights/gguf"
 	"grove/server"
 )
 
 // TestFormsHeld: 40 different large forms, one after the other, leave no more memory than a model may keep for forms.
 func TestFormsHeld(t *testing.T) {
-	s := serveModels(t, server.Config{}, source(modelName, edited(t, gopher.Model(), template), options))
+	s := serveModels(t, server.Config{}, source(modelName, edited(t, served(), template), options))
 	heap := func() int {
 		runtime.GC()
 		debug.FreeOSMemory()
@@ -39,7 +38,7 @@ func TestFormsHeld(t *testing.T) {
 
 // TestNothingToDraw: a form that no token goes on with fails the request, and its error says at which byte, and what was expected there.
 func TestNothingToDraw(t *testing.T) {
-	file := edited(t, gopher.Model(), template)
+	file := edited(t, served(), template)
 	f, err := gguf.Parse(file)
 	if err != nil {
 		t.Fatal(err)

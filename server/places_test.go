@@ -46,7 +46,7 @@ func TestLongestUnusedCloses(t *testing.T) {
 // TestTokensCountOnce compares what a request takes from the tokens of its key with its usage. Meanwhile some come back.
 func TestTokensCountOnce(t *testing.T) {
 	const perMinute = 600
-	s := serve(t, server.Config{Access: gate(t, access.Config{Keys: []access.Key{{Secret: "a", Tokens: perMinute}}})})
+	s := serveTarget(t, server.Config{Access: gate(t, access.Config{Keys: []access.Key{{Secret: "a", Tokens: perMinute}}})})
 	left := func() int {
 		_, _, h := s.do(t, "POST", "/tokenize", `{"content":"a"}`, "Authorization", "Bearer a")
 		n, err := strconv.Atoi(h.Get("X-Ratelimit-Remaining-Tokens"))

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"grove"
-	"grove/internal/gopher"
 	"grove/internal/model/synthetic"
 	"grove/internal/weights/gguf"
 	"grove/server"
@@ -44,7 +43,7 @@ func TestRerank(t *testing.T) {
 	for _, r := range want {
 		tokens += r.Tokens
 	}
-	s := serveModels(t, server.Config{}, source("ranker", file, options), source("gopher", gopher.Model(), options))
+	s := serveModels(t, server.Config{}, source("ranker", file, options), source("gopher", served(), options))
 	const list = `"query":"grove?","documents":["a small wood",{"text":"a language"},"a grove"]`
 	for _, path := range []string{"/v1/rerank", "/rerank", "/v1/reranking", "/reranking", "/v2/rerank"} {
 		o := s.post(t, path, `{`+list+`,"return_documents":true}`)

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"grove/internal/gopher"
 	"grove/internal/weights/gguf"
 	"grove/server"
 )
@@ -25,7 +24,7 @@ func TestRoles(t *testing.T) {
 	}
 	chosen := options
 	chosen.ChatTemplate = file
-	s := serveModels(t, server.Config{}, source(modelName, gopher.Model(), chosen))
+	s := serveModels(t, server.Config{}, source(modelName, served(), chosen))
 	for _, tt := range []struct{ messages, prompt string }{
 		{`{"role":"developer","content":"d"},{"role":"user","content":"u"}`, "<system>d<user>u"},
 		{`{"role":"system","content":"s"},{"role":"developer","content":"d"},{"role":"user","content":"u"}`, "<system>s\n\nd<user>u"},
@@ -53,7 +52,7 @@ func TestRoles(t *testing.T) {
 		{`{{ raise_exception('only poems') }}`, "/api/chat", `{"messages":[{"role":"user","content":"u"}]}`, "the template refuses this: only poems"},
 	} {
 		edit := gguf.KV{Key: "tokenizer.chat_template", Value: gguf.Of(tt.template)}
-		s := serveModels(t, server.Config{}, source(modelName, edited(t, gopher.Model(), edit), options))
+		s := serveModels(t, server.Config{}, source(modelName, edited(t, served(), edit), options))
 		status, text, _ := s.do(t, "POST", tt.path, tt.body)
 		if message := strings.ReplaceAll(text, `\"`, `"`); status != 400 || !strings.Contains(message, tt.wants) ||
 			strings.Contains(text, "chat:") || strings.Contains(text, "jinja") || strings.Contains(text, "tokenizer.chat_template") {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"grove/internal/gopher"
 	"grove/internal/weights/gguf"
 	"grove/server"
 	"grove/server/serving"
@@ -104,7 +103,7 @@ func TestEmbeddings(t *testing.T) {
 
 // TestNative holds llama.cpp's route to its fields.
 func TestNative(t *testing.T) {
-	s := serve(t, server.Config{})
+	s := serveTarget(t, server.Config{})
 	o := s.post(t, "/completion", `{"prompt":"func main() {","n_predict":6,"temperature":0,"return_tokens":true,"seed":9}`)
 	for path, want := range map[string]any{
 		"content": "}\n\nfunc main() {}\n\n", "stop": true, "tokens_predicted": 6.0, "tokens_evaluated": 5.0, "stop_type": "limit",
@@ -147,7 +146,7 @@ func TestNative(t *testing.T) {
 func TestNativeForms(t *testing.T) {
 	o := options
 	o.Context = 64
-	s := serveModels(t, server.Config{}, source(modelName, gopher.Model(), o))
+	s := serveModels(t, server.Config{}, source(modelName, served(), o))
 	content := func(fields string) any {
 		return s.post(t, "/completion", `{"n_predict":6,"temperature":0,`+fields+`}`)["content"]
 	}
@@ -187,7 +186,7 @@ func TestChosenTemplate(t *testing.T) {
 	const body = `{"messages":[{"role":"user","content":"Hi"}]}`
 	chosen := options
 	chosen.ChatTemplate = "llama3"
-	s := serveModels(t, server.Config{}, source(modelName, gopher.Model(), chosen))
+	s := serveModels(t, server.Config{}, source(modelName, served(), chosen))
 	want := "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"
 	if got := s.post(t, "/apply-template", body)["prompt"]; got != want {
 		t.Errorf("prompt %q, want %q", got, want)
@@ -199,7 +198,7 @@ func TestChosenTemplate(t *testing.T) {
 	}
 	chosen.ChatTemplate = "none"
 	bad := server.New(server.Config{})
-	if err := bad.Add(source(modelName, gopher.Model(), chosen)); err != nil {
+	if err := bad.Add(source(modelName, served(), chosen)); err != nil {
 		t.Fatal(err)
 	}
 	if err := bad.Load(t.Context()); err == nil || !strings.Contains(err.Error(), `template "none" is none of`) {
@@ -217,7 +216,7 @@ func TestAnyModel(t *testing.T) {
 
 // TestInfill: the prompt has the files, then the texts before and behind the place to fill in.
 func TestInfill(t *testing.T) {
-	file := gopher.Model()
+	file := served()
 	for i, key := range []string{"fim_pre", "fim_suf", "fim_mid", "fim_sep"} {
 		file = edited(t, file, gguf.KV{Key: "tokenizer.ggml." + key + "_token_id", Value: gguf.Of(uint32(300 + i))})
 	}

@@ -19,12 +19,12 @@ func TestScore(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ranks.Close()
-	m, err := grove.OpenBytes(gopher.Model(), grove.Options{})
+	m, err := grove.OpenBytes(served(), grove.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	s := serveModels(t, server.Config{}, source("gopher", gopher.Model(), options), source("ranker", file, options))
+	s := serveModels(t, server.Config{}, source("gopher", served(), options), source("ranker", file, options))
 
 	free := "package main"
 	want, err := m.Score(t.Context(), "package strings\n\nfunc Contains", []string{"(s string) bool", "(x int)", " a"}, grove.ScoreOptions{Unconditional: &free})
@@ -68,7 +68,7 @@ func TestScore(t *testing.T) {
 
 // TestScoreRefusals checks the field and the message of each refusal.
 func TestScoreRefusals(t *testing.T) {
-	s := serveModels(t, server.Config{}, source("gopher", gopher.Model(), options), source("ranker", ranker(t), options), source("diffusion", gopher.Named(gopher.DiffusionName), options))
+	s := serveModels(t, server.Config{}, source("gopher", served(), options), source("ranker", ranker(t), options), source("diffusion", gopher.Named(gopher.DiffusionName), options))
 	long := strings.Repeat("word ", 300)
 	for body, want := range map[string][2]string{
 		`{}`:                                                   {"prompt", "prompt is missing"},

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"grove"
@@ -32,14 +33,31 @@ var options = grove.Options{Parallel: 2, Queue: 256, Threads: 1, Eager: true}
 
 // source is a model of a file's bytes, without the sampling that the file recommends: the goldens are of the APIs' defaults.
 func source(name string, file []byte, o grove.Options) server.Entry {
-	if f, err := gguf.Parse(file); err == nil { // what cannot be parsed is opened as it is
-		metadata := slices.DeleteFunc(slices.Clone(f.Metadata), func(kv gguf.KV) bool { return strings.HasPrefix(kv.Key, "general.sampling.") })
-		var b bytes.Buffer
-		if gguf.Write(&b, metadata, f.Tensors) == nil {
-			file = b.Bytes()
-		}
+	if g := gopher.Model(); len(file) == len(g) && &file[0] == &g[0] {
+		return advising(name, targetWithoutAdvice(), o)
 	}
-	return advising(name, file, o)
+	return advising(name, withoutAdvice(file), o)
+}
+
+var targetWithoutAdvice = sync.OnceValue(func() []byte { return withoutAdvice(gopher.Model()) })
+
+// served is the file of the model of most tests: the smallest, which has the vocabulary of the target and a sixteenth of its size. Tests with clients that come, leave
+// and wait, of memory and of what is kept have the target, whose answers take a while.
+func served() []byte { return gopher.Named(gopher.NanoName) }
+
+// withoutAdvice returns a model's file without the sampling that it recommends; what cannot be parsed, as it is.
+func withoutAdvice(file []byte) []byte {
+	f, err := gguf.Parse(file)
+	if err != nil {
+		return file
+	}
+	metadata := slices.DeleteFunc(slices.Clone(f.Metadata), func(kv gguf.KV) bool { return strings.HasPrefix(kv.Key, "general.sampling.") })
+	var b bytes.Buffer
+	b.Grow(len(file))
+	if gguf.Write(&b, metadata, f.Tensors) != nil {
+		return file
+	}
+	return b.Bytes()
 }
 
 // advising is a model of a file's bytes, as they are.
@@ -67,6 +85,7 @@ func edited(t testing.TB, file []byte, changes ...gguf.KV) []byte {
 		}
 	}
 	var b bytes.Buffer
+	b.Grow(len(file) + 4096)
 	if err := gguf.Write(&b, metadata, f.Tensors); err != nil {
 		t.Fatal(err)
 	}
@@ -101,6 +120,12 @@ type site struct {
 
 // serve starts a server of the model inside the program.
 func serve(t testing.TB, c server.Config) *site {
+	t.Helper()
+	return serveModels(t, c, source(modelName, served(), options))
+}
+
+// serveTarget is serve with the largest of the embedded models, for tests whose answers depend on it.
+func serveTarget(t testing.TB, c server.Config) *site {
 	t.Helper()
 	return serveModels(t, c, source(modelName, gopher.Model(), options))
 }

@@ -98,7 +98,7 @@ func TestSessionRefused(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	none := serve(t, server.Config{})
+	none := serveTarget(t, server.Config{})
 	const invalid = "not a session of this model"
 	for _, tt := range []struct {
 		s              *site
@@ -229,7 +229,7 @@ func TestSessionsBounded(t *testing.T) {
 	if status, body := ask("c"); status != 200 {
 		t.Errorf("once there is room: %d %s", status, body)
 	}
-	none := serve(t, server.Config{})
+	none := serveTarget(t, server.Config{})
 	for _, tt := range [][2]string{{"GET", "/sessions"}, {"DELETE", "/sessions/a"}} {
 		if status, body, _ := none.do(t, tt[0], tt[1], ""); status != 400 || !strings.Contains(body, "the server keeps none") {
 			t.Errorf("%s without a folder: %d %s", tt[0], status, body)

@@ -52,7 +52,7 @@ func drawn(t *testing.T, m *grove.Model, r grove.Request) (ids []any, stats grov
 
 const (
 	stagesPrompt = "return err\n\treturn err\n\treturn err\n\treturn"
-	stagesBody   = `"prompt":"return err\n\treturn err\n\treturn err\n\treturn","n_predict":40,"seed":5`
+	stagesBody   = `"prompt":"return err\n\treturn err\n\treturn err\n\treturn","n_predict":24,"seed":5`
 	stagesHot    = stagesBody + `,"temperature":0.6,"top_k":0,"top_p":1,"min_p":0`
 )
 
@@ -60,9 +60,9 @@ const (
 func TestStages(t *testing.T) {
 	type params = grove.Sampling
 	type penalties = grove.Penalties
-	s, m := serve(t, server.Config{}), openSame(t, gopher.Model())
+	s, m := serveTarget(t, server.Config{}), openSame(t, gopher.Model())
 	seed := uint64(5)
-	base := grove.Request{Prompt: stagesPrompt, MaxTokens: 40, Seed: &seed}
+	base := grove.Request{Prompt: stagesPrompt, MaxTokens: 24, Seed: &seed}
 	base.Sampling = params{Temperature: 0.6}
 	base.Penalties.RepeatWindow, base.Penalties.Window = 64, 64
 	plain, _ := drawn(t, m, base)
@@ -140,9 +140,9 @@ func TestStages(t *testing.T) {
 // TestSamplersLeftOut expects a list of samplers to turn off the defaults of those that it lacks.
 func TestSamplersLeftOut(t *testing.T) {
 	seed := uint64(5)
-	want := grove.Request{Prompt: stagesPrompt, MaxTokens: 40, Seed: &seed, Sampling: grove.Sampling{Temperature: 0.8, TopK: 40}}
+	want := grove.Request{Prompt: stagesPrompt, MaxTokens: 24, Seed: &seed, Sampling: grove.Sampling{Temperature: 0.8, TopK: 40}}
 	want.Penalties.RepeatWindow, want.Penalties.Window = 64, 64
-	ids, _ := drawn(t, openSame(t, gopher.Model()), want)
+	ids, _ := drawn(t, openSame(t, served()), want)
 	o := serve(t, server.Config{}).post(t, "/completion", `{`+stagesBody+`,"return_tokens":true,"samplers":["top_k","temperature"]}`)
 	if d := cmp.Diff(any(ids), o.at("tokens")); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -218,7 +218,7 @@ func TestStagesRefused(t *testing.T) {
 
 // TestSearchField expects answers of the library's search, also where its slots are taken, and the list of its samples.
 func TestSearchField(t *testing.T) {
-	s, m := serve(t, server.Config{}), openSame(t, gopher.Model())
+	s, m := serve(t, server.Config{}), openSame(t, served())
 	seed := uint64(7)
 	r := grove.Request{Prompt: "func", MaxTokens: 60, Seed: &seed, Sampling: grove.Sampling{Temperature: 1, TopP: 1, Order: grove.TemperFirst}, Stop: []string{"\n"}, Search: "ffs,n=2"}
 	r.Penalties.RepeatWindow = -1
@@ -273,7 +273,7 @@ func TestSearchField(t *testing.T) {
 	if _, text, _ := slow.do(t, "POST", "/v1/completions", `{`+fields+`,"stream":true}`); !strings.HasPrefix(text, ": ") {
 		t.Errorf("no comment before the answer is chosen: %q", text)
 	}
-	chat := serveModels(t, server.Config{}, source(modelName, edited(t, gopher.Model(), template), options))
+	chat := serveModels(t, server.Config{}, source(modelName, edited(t, served(), template), options))
 	o := chat.post(t, "/v1/responses", `{"input":"a","max_output_tokens":5,"search":"ffs,n=2"}`)
 	if list, _ := o.at("search").([]any); len(list) != 2 || o.at("grade") != "lossy" {
 		t.Errorf("/v1/responses: %v", o)
@@ -293,7 +293,7 @@ func TestAcceptField(t *testing.T) {
 
 // TestSkipLayersField expects an answer whose tokens skip layers to be another one, and labelled.
 func TestSkipLayersField(t *testing.T) {
-	s := serve(t, server.Config{})
+	s := serveTarget(t, server.Config{})
 	texts := map[string]any{}
 	for _, skips := range []string{"", "to=1,first=0,over=2"} {
 		o := s.post(t, "/v1/completions", fmt.Sprintf(`{"prompt":"func main() {","max_tokens":16,"temperature":0,"skip_layers":%q}`, skips))
@@ -309,7 +309,7 @@ func TestSkipLayersField(t *testing.T) {
 // TestReasoning expects the tokens between the markers to be bounded and counted.
 func TestReasoning(t *testing.T) {
 	const think, thought = 300, 301
-	file := gopher.Model()
+	file := served()
 	f, err := gguf.Parse(file)
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"grove/internal/gopher"
 	"grove/server"
 	"grove/server/access"
 )
@@ -30,7 +29,7 @@ func TestPriorityIsARight(t *testing.T) {
 		"keys, and a bound":        {access.Config{Keys: keys, Priority: &urgent}, map[string]int{"plain": -10, "late": 5, "urgent": -10}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := serveModels(t, server.Config{Access: gate(t, c.Config)}, source(modelName, edited(t, gopher.Model(), template), options))
+			s := serveModels(t, server.Config{Access: gate(t, c.Config)}, source(modelName, edited(t, served(), template), options))
 			for key, most := range c.most {
 				for path, body := range map[string]string{
 					"/v1/completions": `"prompt":"a","max_tokens":1`, "/completion": `"prompt":"a","n_predict":1`, "/v1/messages": `"max_tokens":1,"messages":[{"role":"user","content":"a"}]`,

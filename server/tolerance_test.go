@@ -6,14 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"grove/internal/gopher"
 	"grove/server"
 	"grove/server/serving"
 )
 
 // TestTolerance: the fields that clients of other servers send change nothing, so the answer is the one without them.
 func TestTolerance(t *testing.T) {
-	s := serveModels(t, server.Config{}, source(modelName, edited(t, gopher.Model(), template), options))
+	s := serveModels(t, server.Config{}, source(modelName, edited(t, served(), template), options))
 	text := func(path, body string) any {
 		o := s.post(t, path, body)
 		for _, at := range []string{"choices/0/message/content", "choices/0/text", "content", "output/0/content/0/text"} {
@@ -66,7 +65,7 @@ func TestTolerance(t *testing.T) {
 
 // TestReturnedMessages: messages come back from clients with the members of any server's answers.
 func TestReturnedMessages(t *testing.T) {
-	s := serveModels(t, server.Config{}, source(modelName, edited(t, gopher.Model(), template), options))
+	s := serveModels(t, server.Config{}, source(modelName, edited(t, served(), template), options))
 	const format = `{"messages":[{"role":"user","content":"a"%s},{"role":"assistant","content":"b"%s},{"role":"user","content":[{"type":"text","text":"c"%s}]}]}`
 	want := s.post(t, "/apply-template", fmt.Sprintf(format, "", "", ""))
 	got := s.post(t, "/apply-template", fmt.Sprintf(format, `,"name":null,"tool_calls":null,"tool_call_id":null,"cache_control":{"type":"ephemeral"}`,
@@ -79,7 +78,7 @@ func TestReturnedMessages(t *testing.T) {
 
 // TestNoBound: -1 is no bound under each name.
 func TestNoBound(t *testing.T) {
-	s := serveModels(t, server.Config{}, source(modelName, edited(t, gopher.Model(), template), options))
+	s := serveModels(t, server.Config{}, source(modelName, edited(t, served(), template), options))
 	for path, body := range map[string]string{
 		"/v1/completions max_tokens": `{"prompt":"a","max_tokens":-1`, "/v1/completions n_predict": `{"prompt":"a","n_predict":-1.0`, "/v1/chat/completions max_tokens": `{` + hello + `,"max_tokens":-1`,
 		"/v1/chat/completions max_completion_tokens": `{` + hello + `,"max_completion_tokens":-1,"max_tokens":-1`, "/v1/responses max_output_tokens": `{"input":"a","max_output_tokens":-1`,
@@ -130,7 +129,7 @@ func TestUnknownFields(t *testing.T) {
 
 // TestManyTexts: as many texts as OpenAI takes are embedded at a time.
 func TestManyTexts(t *testing.T) {
-	s := serve(t, server.Config{})
+	s := serveTarget(t, server.Config{})
 	texts := strings.TrimSuffix(strings.Repeat(`"a",`, 2048), ",")
 	o := s.post(t, "/v1/embeddings", `{"input":[`+texts+`],"dimensions":256,"encoding_format":"base64","user":"x"}`)
 	if n := len(o["data"].([]any)); n != 2048 {

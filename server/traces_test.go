@@ -19,7 +19,6 @@ import (
 	collector "go.opentelemetry.io/proto/slim/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"grove/internal/gopher"
 	"grove/server"
 	"grove/server/serving"
 	"grove/server/traces"
@@ -67,7 +66,7 @@ func traced(t *testing.T, parent string, paths ...string) (*kept, string) {
 	tracer := traces.New(k, slog.New(slog.DiscardHandler))
 	o := options
 	o.ChatTemplate = "chatml"
-	s := serveModels(t, server.Config{Traces: tracer}, source(modelName, gopher.Model(), o))
+	s := serveModels(t, server.Config{Traces: tracer}, source(modelName, served(), o))
 	for i := 0; i < len(paths); i += 2 {
 		s.do(t, http.MethodPost, paths[i], paths[i+1], "Traceparent", parent)
 	}

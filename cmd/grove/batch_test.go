@@ -56,10 +56,12 @@ func batchCommand(dir, before, out string) *exec.Cmd {
 // TestBatchKilled kills a batch again and again, by kill -9 and by interrupts: in the end each line has exactly one answer, that of an undisturbed run.
 func TestBatchKilled(t *testing.T) {
 	dir := t.TempDir()
-	batchFile(t, dir, 1500)
-	if out, err := batchCommand(dir, "", "whole.jsonl").CombinedOutput(); err == nil || !strings.Contains(string(out), "30 of 1500 lines have no answer (30 invalid_json)") {
+	batchFile(t, dir, 800)
+	start := time.Now()
+	if out, err := batchCommand(dir, "", "whole.jsonl").CombinedOutput(); err == nil || !strings.Contains(string(out), "16 of 800 lines have no answer (16 invalid_json)") {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	whole := time.Since(start)
 	kills := 0
 	for i := 0; ; i++ {
 		cmd := batchCommand(dir, "", "out.jsonl")
@@ -73,7 +75,7 @@ func TestBatchKilled(t *testing.T) {
 		}()
 		select {
 		case <-ended:
-		case <-time.After(time.Duration(200+37*i%300) * time.Millisecond):
+		case <-time.After(whole/6 + time.Duration(i)*whole/30):
 			signal := os.Kill
 			if i%4 == 3 {
 				signal = os.Interrupt

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"grove/internal/suite/scripts"
 )
 
 // openAI is a server that answers "hello world" in three tokens, for which one of two draft tokens was accepted. It refuses
@@ -60,5 +62,5 @@ func startOpenAI(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	s := httptest.NewServer(openAI(nil))
 	ts.Defer(s.Close)
-	ts.Setenv("SERVER", s.URL)
+	scripts.Setenv(ts, "SERVER", s.URL)
 }

@@ -17,7 +17,7 @@ import (
 
 // TestComplete: words of the program, and names of models, by place.
 func TestComplete(t *testing.T) {
-	parser, err := kong.New(&commands{}, options()...)
+	parser, err := kong.New(&commands{}, program.Options()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestCompletionScripts(t *testing.T) {
 
 // FuzzComplete completes hostile lines: there is an answer for any words, and candidates are no lines of their own.
 func FuzzComplete(f *testing.F) {
-	parser, err := kong.New(&commands{}, options()...)
+	parser, err := kong.New(&commands{}, program.Options()...)
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func parseServe(t *testing.T, args []string, env map[string]string) (serveComman
 	for name, value := range env {
 		t.Setenv(name, value)
 	}
-	parser, err := kong.New(&c, options()...)
+	parser, err := kong.New(&c, program.Options()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func parseServe(t *testing.T, args []string, env map[string]string) (serveComman
 // variablesOfCommands returns the environment variables of all flags, and those that no flag has.
 func variablesOfCommands(t *testing.T) []string {
 	t.Helper()
-	parser, err := kong.New(&commands{}, options()...)
+	parser, err := kong.New(&commands{}, program.Options()...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func TestDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parser, err := kong.New(&commands{}, options()...)
+	parser, err := kong.New(&commands{}, program.Options()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ var inline = regexp.MustCompile("`(?:[A-Z_]+=\\S+ )*(?:\\./)?grove ([^`\n]*)`")
 
 // TestInlineCommands: the commands and flags that sentences of documents name are there.
 func TestInlineCommands(t *testing.T) {
-	parser, err := kong.New(&commands{}, options()...)
+	parser, err := kong.New(&commands{}, program.Options()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,12 +174,13 @@ func ownFlags(rows, common []flagRow) string {
 	}
 	text := ""
 	if len(names) > 0 {
-		text = "\n[Common flags](#common-flags): " + strings.Join(names, ", ") + ".\n"
+		text = "[Common flags](#common-flags): " + strings.Join(names, ", ") + ".\n"
+	}
+	if len(names) > 0 && len(own) > 0 {
+		text += "\n"
 	}
 	if len(own) > 0 {
 		text += flagTable(own)
-	} else {
-		text += "\n"
 	}
 	return text
 }
@@ -187,11 +188,11 @@ func ownFlags(rows, common []flagRow) string {
 // flagTable returns a table of flags.
 func flagTable(rows []flagRow) string {
 	var b strings.Builder
-	b.WriteString("\n| flag | variable | default | meaning |\n|---|---|---|---|\n")
+	b.WriteString("| flag | variable | default | meaning |\n|---|---|---|---|\n")
 	for _, r := range rows {
 		b.WriteString(r.text)
 	}
-	return b.String() + "\n"
+	return b.String()
 }
 
 // TestCommonFlags: which rows are common, and what a command's section has.
@@ -202,8 +203,8 @@ func TestCommonFlags(t *testing.T) {
 	if want := []flagRow{json, quiet}; !slices.Equal(common, want) {
 		t.Errorf("common: %q, want %q", common, want)
 	}
-	for name, want := range map[string]string{"one": "`--json`.\n" + flagTable([]flagRow{other}), "two": "`--json`, `--quiet`.\n\n", "three": "`--quiet`.\n" + flagTable([]flagRow{own})} {
-		if got := ownFlags(all[name], common); got != "\n[Common flags](#common-flags): "+want {
+	for name, want := range map[string]string{"one": "`--json`.\n\n" + flagTable([]flagRow{other}), "two": "`--json`, `--quiet`.\n", "three": "`--quiet`.\n\n" + flagTable([]flagRow{own})} {
+		if got := ownFlags(all[name], common); got != "[Common flags](#common-flags): "+want {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

@@ -118,7 +118,7 @@ func withoutAdvice(t *testing.T) []byte {
 // TestFlagsDefaults: the defaults of sampling flags are those of the library, and every help text ends as a sentence.
 func TestFlagsDefaults(t *testing.T) {
 	var c commands
-	parser, err := kong.New(&c, options()...)
+	parser, err := kong.New(&c, program.Options()...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,19 +3,12 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"os"
-	"reflect"
-	"strings"
 
 	"github.com/alecthomas/kong"
 
-	"grove"
 	"grove/internal/command/benchmarks"
-	"grove/internal/command/exit"
 	"grove/internal/command/flags"
-	"grove/internal/command/terminal"
 )
 
 const description = `Grove runs language models on the CPU.
@@ -65,70 +58,11 @@ type commands struct {
 	Version    versionCommand     `cmd:"" help:"Show the version of the program, its numerics and its kernels."`
 }
 
-func main() { os.Exit(run(os.Args[1:])) }
-
-// run runs the command of the arguments and returns the exit code.
-func run(args []string) (code int) {
-	defer func() {
-		if fault := recover(); fault != nil {
-			code = exit.ReportFault(os.Stderr, fault)
-		}
-	}()
-	parser := kong.Must(&commands{}, append(options(), alone(args))...)
-	args, err := flags.RewriteArguments(parser.Model, func() *kong.Application { return kong.Must(&commands{}, options()...).Model }, args, os.Stderr)
-	if err != nil {
-		return exit.Report(os.Stderr, err)
-	}
-	command, err := flags.ParseArguments(parser, args)
-	if err == nil {
-		err = chooseKernels(os.Getenv("GROVE_KERNELS"))
-	}
-	if err == nil {
-		err = flags.RunArguments(command)
-	}
-	if parse := new(exit.ParseError); errors.As(err, &parse) {
-		if command = parse.Line; strings.HasPrefix(err.Error(), `expected "<`) {
-			err = fmt.Errorf("%w; '%s --help' shows the arguments", err, command.Selected().FullPath())
-		}
-	}
-	return exit.Report(os.Stderr, flags.Blame(command, err))
+// program is the command line.
+var program = flags.Program{
+	Name: "grove", Description: description,
+	Help:     kong.HelpOptions{NoAppDescFormat: true, NoExpandSubcommands: true, Compact: true},
+	Commands: func() any { return new(commands) },
 }
 
-// options returns how kong reads the command line.
-func options() []kong.Option {
-	return []kong.Option{
-		kong.Name("grove"), kong.Description(description),
-		kong.ConfigureHelp(kong.HelpOptions{NoAppDescFormat: true, NoExpandSubcommands: true, Compact: true}),
-		kong.ValueFormatter(flags.Describe), kong.Resolvers(kong.ResolverFunc(flags.Variables)),
-		kong.WithHyphenPrefixedParameters(true), kong.Writers(terminal.Stdout, os.Stderr),
-	}
-}
-
-// alone leaves the other commands out where the arguments begin with the name of one: kong describes every flag of every command that it has, which takes
-// longer than all else before a model is opened. Help, completion and hints about names need all.
-func alone(args []string) kong.Option {
-	var others []string
-	found := false
-	for f := range reflect.TypeFor[commands]().Fields() {
-		_, passes := f.Tag.Lookup("passthrough")
-		command := len(args) > 0 && strings.ToLower(f.Name) == args[0] && !passes && args[0] != "completion"
-		if found = found || command; !command && !f.Anonymous {
-			others = append(others, f.Name)
-		}
-	}
-	if !found {
-		return kong.IgnoreFields()
-	}
-	return kong.IgnoreFields(`^commands\.(` + strings.Join(others, "|") + ")$")
-}
-
-// chooseKernels makes the named implementation of the kernels run; "": the fastest.
-func chooseKernels(name string) error {
-	if name == "" {
-		return nil
-	}
-	if err := grove.UseKernels(name); err != nil {
-		return &exit.VariableError{Name: "GROVE_KERNELS", Err: err}
-	}
-	return nil
-}
+func main() { os.Exit(program.Run(os.Args[1:])) }

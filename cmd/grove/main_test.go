@@ -4,33 +4,25 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"grove"
-	"grove/internal/command/exit"
 	"grove/internal/fileio"
 	"grove/internal/model"
+	"grove/internal/suite/scripts"
 	"grove/internal/weights/hf"
 )
 
-// longRun says that scripts run what stands behind the condition [all], too.
-var longRun = os.Getenv("GROVE_LONG") != ""
-
-func TestMain(m *testing.M) {
-	testscript.Main(outside{m}, map[string]func(){"grove": main})
-}
+func TestMain(m *testing.M) { os.Exit(scripts.Main(outside{m}, "grove", program.Run)) }
 
 // outside runs tests out of the user's cache directory.
 type outside struct{ m *testing.M }
@@ -53,53 +45,23 @@ func TestScripts(t *testing.T) {
 	for _, s := range grove.Searches() {
 		searches = append(searches, s.Name)
 	}
-	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
-		RequireExplicitExec: true,
-		RequireUniqueNames:  true,
-		Deadline:            time.Now().Add(3 * time.Minute), // a server that starts where it should not runs for ever
-		Setup: func(env *testscript.Env) error {
-			env.Setenv("GOLDEN", golden)
-			env.Setenv("METHODS", strings.Join(names, ", "))
-			env.Setenv("SEARCHES", strings.Join(searches, ", "))
-			env.Setenv("ARCHITECTURES", strings.Join(model.Names(), ", "))
-			env.Setenv("CLASSES", strings.Join(hf.Classes(), ", "))
-			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, "cache"))
-			return nil
-		},
-		Condition: func(name string) (bool, error) { // in addition to the conditions of testscript
-			if name != "all" {
-				return false, fmt.Errorf("the condition %q is not known", name)
-			}
-			return longRun, nil
-		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"craft": craft, "adapter": makeAdapter, "folder": makeFolder, "head": makeHead, "fails": fails, "near": near, "answer": checkAnswer, "openai": startOpenAI, "registry": startRegistry,
-		},
+	p := scripts.Params(func(env *testscript.Env) error {
+		env.Setenv("GOLDEN", golden)
+		env.Setenv("METHODS", strings.Join(names, ", "))
+		env.Setenv("SEARCHES", strings.Join(searches, ", "))
+		env.Setenv("ARCHITECTURES", strings.Join(model.Names(), ", "))
+		env.Setenv("CLASSES", strings.Join(hf.Classes(), ", "))
+		return nil
+	}, map[string]func(*testscript.TestScript, bool, []string){
+		"craft": craft, "adapter": makeAdapter, "folder": makeFolder, "head": makeHead, "near": near, "answer": checkAnswer, "openai": startOpenAI, "registry": startRegistry,
 	})
-}
-
-// fails CODE MESSAGE COMMAND... runs a command that must end with the code and a line "grove: MESSAGE",
-// and nothing else, on standard error.
-func fails(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 3 {
-		ts.Fatalf("usage: fails code message command...")
+	p.Condition = func(name string) (bool, error) { // in addition to the conditions of testscript
+		if name != "all" {
+			return false, fmt.Errorf("the condition %q is not known", name)
+		}
+		return scripts.Long, nil
 	}
-	want, err := strconv.Atoi(args[0])
-	ts.Check(err)
-	code := 0
-	var failed *exec.ExitError
-	if err := ts.Exec(args[2], args[3:]...); errors.As(err, &failed) {
-		code = failed.ExitCode()
-	} else {
-		ts.Check(err)
-	}
-	if code != want {
-		ts.Fatalf("exit code %d, want %d", code, want)
-	}
-	if got, want := ts.ReadFile("stderr"), "grove: "+args[1]+"\n"; got != want {
-		ts.Fatalf("standard error is\n%swant\n%s", got, want)
-	}
+	testscript.Run(t, p)
 }
 
 // near GOT WANT compares files of float32: within 1e-4 of the largest value.
@@ -205,20 +167,5 @@ good friends. When the sun went down, Tim went home and told his mom about the b
 	}
 	if r.Tokens != 93 || math.Abs(r.Perplexity-8.3293) > 0.01 {
 		t.Errorf("perplexity %v of %d tokens, want 8.3293 of 93", r.Perplexity, r.Tokens)
-	}
-}
-
-// TestChooseKernels: an unknown name is refused with the known ones, and each of these can be chosen.
-func TestChooseKernels(t *testing.T) {
-	defer func(name string) { _ = grove.UseKernels(name) }(grove.Version().Kernels)
-	err := chooseKernels("sse9")
-	want := `GROVE_KERNELS: grove: kernels "sse9" are not known; this machine can run ` + strings.Join(grove.Kernels(), ", ")
-	if err == nil || err.Error() != want || exit.Code(err) != exit.CodeVariable {
-		t.Errorf("got %v, exit code %d, want %s, %d", err, exit.Code(err), want, exit.CodeVariable)
-	}
-	for _, name := range grove.Kernels() {
-		if err := chooseKernels(name); err != nil || grove.Version().Kernels != name {
-			t.Errorf("choosing %s: %v, in use is %s", name, err, grove.Version().Kernels)
-		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"grove/internal/gopher"
+	"grove/internal/suite/scripts"
 )
 
 // registryHandler serves gopher-nano as tiny-Q8_0.gguf of the repository org/tiny, as library/tiny:1b of a registry, and as
@@ -55,8 +56,8 @@ func startRegistry(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	s := httptest.NewServer(registryHandler())
 	ts.Defer(s.Close)
-	ts.Setenv("HF_ENDPOINT", s.URL)
-	ts.Setenv("REGISTRY", strings.TrimPrefix(s.URL, "http://"))
+	scripts.Setenv(ts, "HF_ENDPOINT", s.URL)
+	scripts.Setenv(ts, "REGISTRY", strings.TrimPrefix(s.URL, "http://"))
 }
 
 // TestServedName: a model is served under a name that a person can write.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,7 +11,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"grove/internal/command/exit"
 	"grove/internal/command/flags"
+	"grove/internal/suite/scripts"
 )
 
 // badValues are values that each variable refuses, whatever the command.
@@ -41,7 +42,7 @@ var argumentsOf = map[string]string{
 // leaves calls do for each command and each of its flags with a variable.
 func leaves(t *testing.T, do func(command string, flag *kong.Flag, variable string)) {
 	t.Helper()
-	parser, err := kong.New(&commands{}, options()...)
+	parser, err := kong.New(&commands{}, program.Options()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,14 +84,14 @@ func TestVariablesRefused(t *testing.T) {
 		words := strings.Fields(command + " " + argumentsOf[command])
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a command that takes the value may serve for ever
 		defer cancel()
-		cmd := exec.CommandContext(ctx, "grove", words...)
-		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), variable+"="+badValue(f, variable), "GROVE_OFFLINE=1")
-		out, _ := cmd.CombinedOutput() // the exit code tells
-		last := strings.TrimRight(string(out), "\n")
+		r, err := scripts.Run(ctx, scripts.Command{Args: words, Dir: dir, Env: append(os.Environ(), variable+"="+badValue(f, variable), "GROVE_OFFLINE=1")})
+		if err != nil {
+			t.Fatalf("%s=%s grove %s: %v", variable, badValue(f, variable), strings.Join(words, " "), err)
+		}
+		last := strings.TrimRight(string(r.Stderr), "\n")
 		last = last[strings.LastIndex(last, "\n")+1:]
-		if code := cmd.ProcessState.ExitCode(); code != 78 || !strings.HasPrefix(last, "grove: "+variable+": ") && !strings.Contains(last, " or "+variable+": ") {
-			t.Errorf("%s=%s grove %s: exit code %d, %s", variable, badValue(f, variable), strings.Join(words, " "), code, last)
+		if r.Code != exit.CodeVariable || !strings.HasPrefix(last, "grove: "+variable+": ") && !strings.Contains(last, " or "+variable+": ") {
+			t.Errorf("%s=%s grove %s: exit code %d, %s", variable, badValue(f, variable), strings.Join(words, " "), r.Code, last)
 		}
 	})
 	for variable := range badValues {
@@ -102,7 +103,7 @@ func TestVariablesRefused(t *testing.T) {
 
 // TestVariablesTaken: every flag takes the value of its variable as it takes one of the command line, which comes first.
 func TestVariablesTaken(t *testing.T) {
-	parser, err := kong.New(&commands{}, options()...)
+	parser, err := kong.New(&commands{}, program.Options()...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -73,7 +72,7 @@ func (r *ragged) run(t *testing.T, s *engine.Sequence, prompt []token.ID, answer
 // draft is left; and the keys and values are, byte for byte, those that plain decoding leaves, so that no position
 // and no mask was another's.
 func TestRaggedRounds(t *testing.T) {
-	b := newBed(t, 2, modeltest.Spec{Context: 300}.File(t))
+	b := newBed(t, few(), modeltest.Spec{Context: 300}.File(t))
 	never, free := func(int) bool { return false }, [2]int{0, raggedTokens + 1}
 	kinds := []ragged{
 		{"all are right", 6, never, raggedTokens, [2]int{0, 1 + raggedTokens/7 + 1}},
@@ -120,11 +119,11 @@ func TestRaggedRounds(t *testing.T) {
 // to grow once buffers have their sizes. What the heap holds varies with the order of steps, so that medians are compared.
 func TestManyRequests(t *testing.T) {
 	requests := 1000
-	if os.Getenv("GROVE_LONG") != "" {
+	if long {
 		requests = 10_000
 	}
 	const callers = 8
-	b := newBed(t, 2, modeltest.Spec{Context: 128}.File(t))
+	b := newBed(t, few(), modeltest.Spec{Context: 128}.File(t))
 	e := b.engine(t, engine.Config{Seqs: 6, Queue: callers, Tokens: 512})
 	drafts := openDrafters(t, e, true, oracles)
 	held := func() (heap uint64, goroutines int) {

@@ -18,7 +18,7 @@ import (
 
 // blocks is a model of blocks that decodes plain texts too.
 func blocks(t *testing.T) *bed {
-	return newBed(t, 2, modeltest.Spec{Arch: "sdar", Shift: true, Context: 300}.File(t))
+	return newBed(t, few(), modeltest.Spec{Arch: "sdar", Shift: true, Context: 300}.File(t))
 }
 
 // fillBlocks fills 18 places behind a prompt, and returns them and how many tokens of the prompt were there.
@@ -125,7 +125,7 @@ func TestBoardRefused(t *testing.T) {
 // any other: with drafts of all kinds, among others.
 func TestBlocksOfOne(t *testing.T) {
 	for _, shift := range []bool{false, true} {
-		b := newBed(t, 2, modeltest.Spec{Arch: "sdar", Shift: shift, Context: 300, Layers: 4}.File(t))
+		b := newBed(t, few(), modeltest.Spec{Arch: "sdar", Shift: shift, Context: 300, Layers: 4}.File(t))
 		e := b.engine(t, engine.Config{Seqs: 2, Chunk: 32})
 		s := sequence(t, e)
 		canvas, err := fill.OpenBoard(e, &diffuse.Settings{Length: 1, Native: 4, Block: 1}, 70, engine.Terms{})

@@ -15,10 +15,13 @@ import (
 // TestChunkBorder expects the same draws of a text whose layers see chunks of 100 tokens, which no page ends with, whether it comes whole or in small
 // steps, behind a prefix in the cache, from a file, in a fork or once it was cut, with ends before, at and behind a border.
 func TestChunkBorder(t *testing.T) {
-	b := newBed(t, 2, modeltest.Spec{Arch: "llama4", Layers: 5, Window: 100, Context: 400}.File(t))
+	b := newBed(t, few(), modeltest.Spec{Arch: "llama4", Layers: 5, Window: 100, Context: 400}.File(t))
 	const drawn = 45 // from 190 on they cross the second border
-	for _, n := range []int{60, 99, 100, 101, 128, 190, 199, 200, 201, 256, 290} {
-		for _, cache := range []tensor.Type{tensor.F32, tensor.Q8_0} {
+	for i, n := range []int{60, 99, 100, 101, 128, 190, 199, 200, 201, 256, 290} {
+		for j, cache := range []tensor.Type{tensor.F32, tensor.Q8_0} {
+			if !long && j != i%2 {
+				continue // by turns
+			}
 			t.Run(fmt.Sprint(n, " ", cache), func(t *testing.T) { chunkBorder(t, b, n, drawn, cache) })
 		}
 	}

@@ -22,7 +22,9 @@ import (
 // decoding, alone and among other sequences.
 
 // deep is a model of four layers.
-func deep(t *testing.T) *bed { return newBed(t, 2, modeltest.Spec{Context: 300, Layers: 4}.File(t)) }
+func deep(t *testing.T) *bed {
+	return newBed(t, few(), modeltest.Spec{Context: 300, Layers: 4}.File(t))
+}
 
 // among draws a text by a drafting and, at the same time, three others plainly, and expects the texts that plain
 // decoding gives alone.

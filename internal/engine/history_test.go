@@ -50,7 +50,7 @@ func TestHistories(t *testing.T) { histories(t).Replay(t) }
 // TestRandomHistories makes histories up, and expects of each sequence what it gives alone.
 func TestRandomHistories(t *testing.T) {
 	n := 60
-	if os.Getenv("GROVE_LONG") != "" {
+	if long {
 		n = 1000
 	}
 	histories(t).Check(t, n)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -163,7 +162,7 @@ func (b *bed) orders(t testing.TB, r *rand.Rand, n int, cache tensor.Type) []*or
 func TestEqualUnderLoad(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	rounds, n := 1, 40
-	if os.Getenv("GROVE_LONG") != "" {
+	if long {
 		rounds, n = 3, 200
 	}
 	b := newBed(t, 2, modeltest.Spec{Context: 300}.File(t))

@@ -34,7 +34,7 @@ func TestPrefixOracle(t *testing.T) {
 }
 
 func checkPrefixOracle(t *testing.T, file *gguf.File) {
-	b := newBed(t, 2, file)
+	b := newBed(t, few(), file)
 	o, err := oracle.New(file)
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func checkPrefixOracle(t *testing.T, file *gguf.File) {
 // TestPrefix expects the answer behind a prefix beside others, of forks, of cut texts and of texts whose pages were taken, and that no text
 // shares its pages.
 func TestPrefix(t *testing.T) {
-	b := newBed(t, 2, modeltest.Spec{Context: 300}.File(t))
+	b := newBed(t, few(), modeltest.Spec{Context: 300}.File(t))
 	ids := text(150)
 	want := draw(t, prefixed(t, b.engine(t, engine.Config{})), 70, ids)
 	causal := draw(t, sequence(t, b.engine(t, engine.Config{})), 70, ids)

@@ -230,7 +230,7 @@ func TestFaultIsItsOwn(t *testing.T) {
 	file := modeltest.Spec{Type: tensor.F32, Context: 300}.File(t)
 	v, _ := file.Tensor("token_embd.weight")
 	copy(v.Data[4*64*7:], []byte{0, 0, 0xc0, 0x7f}) // token 7
-	b := newBed(t, 2, file)
+	b := newBed(t, few(), file)
 	alone := func(ids []token.ID) []sample.Token {
 		return draw(t, sequence(t, b.engine(t, engine.Config{})), 1, ids)
 	}

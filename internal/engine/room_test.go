@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -38,11 +37,11 @@ const roomTokens = 40 // that a request draws
 func TestRoom(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	rounds := 5
-	if os.Getenv("GROVE_LONG") != "" {
+	if long {
 		rounds = 25
 	}
 	for _, spec := range []modeltest.Spec{{Arch: "sdar", Shift: true, Context: 300}, {Arch: "gemma3", Layers: 7, Context: 300}} {
-		b := newBed(t, 2, spec.File(t))
+		b := newBed(t, few(), spec.File(t))
 		for _, config := range []engine.Config{
 			{Seqs: 4, Queue: 1000, Tokens: 300, Chunk: 40},
 			{Seqs: 9, Queue: 1000, Tokens: 320},

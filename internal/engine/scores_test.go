@@ -50,7 +50,7 @@ func TestScoreBits(t *testing.T) {
 		"llama": {Context: 300}, "windows": {Arch: "gemma2", Context: 300}, "recurrent": {Arch: "mamba", Context: 300},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t, 2, spec.File(t))
+			b := newBed(t, few(), spec.File(t))
 			plain := b.engine(t, engine.Config{CacheType: tensor.F16})
 			var want [][]engine.ScoreToken
 			for _, ids := range all {

@@ -27,7 +27,7 @@ func shallow(t *testing.T, e *engine.Engine, p layers.Places) *engine.Sequence {
 
 // six is a model of six layers, and places that leave two of them.
 func six(t *testing.T) (*bed, layers.Places) {
-	return newBed(t, 2, modeltest.Spec{Context: 300, Layers: 6}.File(t)), layers.Places{From: 5, To: 2, First: 1, Over: 40}
+	return newBed(t, few(), modeltest.Spec{Context: 300, Layers: 6}.File(t)), layers.Places{From: 5, To: 2, First: 1, Over: 40}
 }
 
 // TestShallow expects the answer of places beside others, of forks, of cut texts and of texts whose pages were taken, and that no text

@@ -21,7 +21,7 @@ import (
 // reader is a small encoder-decoder.
 func reader(t *testing.T) *bed {
 	t.Helper()
-	return newBed(t, 2, modeltest.Spec{Arch: "t5", KVHeads: 4, Context: 300}.File(t))
+	return newBed(t, few(), modeltest.Spec{Arch: "t5", KVHeads: 4, Context: 300}.File(t))
 }
 
 // TestSourcesUnderLoad is [TestEqualUnderLoad] for an encoder-decoder, whose sequences lose slots and pages.

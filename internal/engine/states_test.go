@@ -20,7 +20,7 @@ func TestStatesBits(t *testing.T) {
 		"llama": {Context: 300}, "positions are added": {Arch: "gpt2", KVHeads: 4, Context: 300}, "embeddings are scaled": {Arch: "gemma2", Context: 300}, "recurrent": {Arch: "mamba", Context: 300},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t, 2, spec.File(t))
+			b := newBed(t, few(), spec.File(t))
 			layers := len(b.m.Info().Layers)
 			every := make([]int, layers)
 			for i := range every {

@@ -20,7 +20,7 @@ import (
 // substitutes is a model of six layers, what stands for four of them, and a period of three places.
 func substitutes(t *testing.T) (*bed, compute.SubstituteLayers, layers.Places) {
 	t.Helper()
-	b := newBed(t, 2, modeltest.Spec{Context: 300, Layers: 6}.File(t))
+	b := newBed(t, few(), modeltest.Spec{Context: 300, Layers: 6}.File(t))
 	metadata, tensors, err := synthetic.Substitutes(b.m.Info().Width, 4, 3, 0.3, 1, 2, 3, 5)
 	if err != nil {
 		t.Fatal(err)

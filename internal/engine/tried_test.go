@@ -51,7 +51,7 @@ func behind(t *testing.T, e *engine.Engine, ids []token.ID) *engine.Sequence {
 func TestTry(t *testing.T) {
 	for name, spec := range tries {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t, 2, spec.File(t))
+			b := newBed(t, few(), spec.File(t))
 			alone := b.engine(t, engine.Config{CacheType: tensor.F16})
 			e := b.engine(t, engine.Config{CacheType: tensor.F16, Seqs: 3, Context: 200, Tokens: 200, Chunk: 16})
 			e.Impatient()
@@ -104,7 +104,7 @@ func TestExits(t *testing.T) {
 	for name, spec := range tries {
 		t.Run(name, func(t *testing.T) {
 			spec.Layers = 4
-			b := newBed(t, 2, spec.File(t))
+			b := newBed(t, few(), spec.File(t))
 			want := draw(t, sequence(t, b.engine(t, engine.Config{CacheType: tensor.F16})), 12, text(75))
 			r := modeltest.NewFor(t, b.m, b.pool, modeltest.Config{Context: 300, CacheType: tensor.F16})
 			trunk := r.NewSeq("")
@@ -156,7 +156,7 @@ func TestExits(t *testing.T) {
 func TestStatesAnew(t *testing.T) {
 	for name, spec := range tries {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t, 2, spec.File(t))
+			b := newBed(t, few(), spec.File(t))
 			ids, alone := text(75), b.engine(t, engine.Config{CacheType: tensor.F16})
 			var want [][]float32
 			if err := alone.States(t.Context(), ids, reading.Reading{}, func(row []float32) error { want = append(want, slices.Clone(row)); return nil }); err != nil {

@@ -273,7 +273,7 @@ func TestGoBlocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n < 10 {
+	if n < 5 {
 		t.Errorf("the documents have %d blocks of Go", n)
 	}
 }

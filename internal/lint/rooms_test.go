@@ -11,7 +11,8 @@ import (
 var rooms = []string{
 	"cmd/grove",
 	"server",
-	"server/anthropic server/batches server/far server/llamacpp server/ollama server/openai",
+	"server/batches server/far server/llamacpp server/ollama server/openai",
+	"server/anthropic",
 	"internal/command/benchmarks server/driver",
 	"internal/command/conversation internal/command/flags server/serving",
 	"internal/command/terminal server/access server/structured",
@@ -31,7 +32,7 @@ var rooms = []string{
 	"internal/compute/weight internal/hftest internal/kernel/measure internal/kernel/selfcheck internal/model/synthetic internal/oracle internal/sample internal/text/tokenizer internal/weights/find internal/weights/quantize",
 	"constrain/lark constrain/schema internal/compute/rotary internal/kernel/matmul internal/kernel/scan internal/kv internal/suite/schematest internal/weights/gguf internal/weights/safetensors",
 	"bench/serving constrain/grammar internal/forest internal/kernel internal/mmap internal/par/schedule internal/text/calls server/batch server/far/remote",
-	"constrain/regex constrain/schema/document internal/command/completion internal/command/harmless internal/suite/methodtest internal/text/answer internal/text/jinja internal/text/token internal/text/tokenizer/pretoken internal/verify/reference internal/weights/tensor",
+	"constrain/regex constrain/schema/document internal/command/completion internal/command/harmless internal/suite/methodtest internal/suite/scripts internal/text/answer internal/text/jinja internal/text/token internal/text/tokenizer/pretoken internal/verify/reference internal/weights/tensor",
 	"internal/fileio internal/gopher internal/history internal/lint internal/machine internal/options internal/par internal/stat server/exposition server/page", // anyone may import them
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync"
 )
 
 // Memory returns the bytes that the process may come to use: the machine's memory, or the limit of its
@@ -20,7 +21,10 @@ func Memory() uint64 { return memory() }
 func HugePages(b []byte) { hugePages(b) }
 
 // CPU names the processor, for keys of measurements that hold for one kind of it only.
-func CPU() string {
+func CPU() string { return cpu() }
+
+// cpu reads the name once: it never changes, and Linux writes its file anew for each reader.
+var cpu = sync.OnceValue(func() string {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {
 		return runtime.GOOS + " " + runtime.GOARCH
@@ -32,7 +36,7 @@ func CPU() string {
 		}
 	}
 	return runtime.GOOS + " " + runtime.GOARCH
-}
+})
 
 // MemoryNodes returns the number of parts of the memory that lie at different distances from a core (NUMA), of a root
 // file system; 1 where it does not say.

@@ -16,7 +16,16 @@ type encoder struct {
 	*driver.Generation
 	answer *driver.Answer
 	blocks []*answerBlock
-	hidden bool // blocks of thoughts are empty
+	hidden bool      // blocks of thoughts are empty
+	edits  []applied // what was cleared of the conversation; nil: nothing was asked for
+}
+
+// management adds to an answer what was cleared of its conversation, where the request asks for that.
+func (e *encoder) management(to map[string]any) map[string]any {
+	if e.edits != nil {
+		to["context_management"] = map[string]any{"applied_edits": e.edits}
+	}
+	return to
 }
 
 // answerBlock is a block of an answer.
@@ -110,9 +119,9 @@ func (e *encoder) Finish() error {
 	u := usage{Input: spent.PromptTokens - spent.PromptDetails.Cached, CacheRead: spent.PromptDetails.Cached, Output: spent.CompletionTokens}
 	u.OutputParts.Thinking = spent.Details.Reasoning
 	if e.Out == nil {
-		return e.Reply(e.body(reason, stop, u))
+		return e.Reply(e.management(e.body(reason, stop, u)))
 	}
-	if err := e.emit("message_delta", map[string]any{"delta": map[string]any{"stop_reason": reason, "stop_sequence": stop}, "usage": u}); err != nil {
+	if err := e.emit("message_delta", e.management(map[string]any{"delta": map[string]any{"stop_reason": reason, "stop_sequence": stop}, "usage": u})); err != nil {
 		return err
 	}
 	return e.emit("message_stop", map[string]any{})

@@ -1,11 +1,9 @@
 package anthropic
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	"grove"
 	"grove/server/driver"
@@ -22,36 +20,22 @@ type conversation struct {
 	Thinking *thinking    `json:"thinking"`
 	Output   outputConfig `json:"output_config"`
 
-	Cache json.RawMessage `json:"cache_control"` // where a cache begins and ends changes no answer: prefixes are always cached
-	Speed *string         `json:"speed" bytes:"256"`
+	Context *contextManagement `json:"context_management"`
+}
+
+// fields are those that both routes do without.
+var fields = []wire.Toleration{
+	{Names: "cache_control", Values: "*", Client: "Claude Code", Reason: "where a cache begins and ends changes no answer: prefixes are always cached"},
+	{Names: "speed inference_geo", Values: "*", Client: "Claude Code", Reason: "there is one machine with one speed"},
+	{Names: "diagnostics betas anthropic_beta anthropic_version", Values: "*", Client: "Claude Code, litellm", Reason: "they describe the client"},
+	{Names: "container", Values: "{}", Client: "Anthropic", Reason: "code is run by the client alone"},
+	{Names: "mcp_servers", Values: "[]", Client: "Anthropic", Reason: "the client calls them; give their tools"},
 }
 
 // message is a message of the conversation.
 type message struct {
 	Role    string  `json:"role" bytes:"256"`
 	Content content `json:"content" most:"16384"`
-}
-
-// tool is a function that may be called.
-type tool struct {
-	Type        string          `json:"type" bytes:"256"` // "" or custom
-	Name        string          `json:"name" bytes:"1024"`
-	Description *string         `json:"description"`
-	Schema      json.RawMessage `json:"input_schema"`
-	Strict      bool            `json:"strict"`
-
-	// These change nothing: the tool is always loaded, and calls come from the model itself.
-	Cache    json.RawMessage   `json:"cache_control"`
-	Eager    *bool             `json:"eager_input_streaming"`
-	Defer    *bool             `json:"defer_loading"`
-	Callers  []string          `json:"allowed_callers" most:"64" bytes:"256"`
-	Examples []json.RawMessage `json:"input_examples" most:"1024"`
-}
-
-type toolChoice struct {
-	Type       string `json:"type" bytes:"256"`
-	Name       string `json:"name" bytes:"1024"`
-	NoParallel bool   `json:"disable_parallel_tool_use"`
 }
 
 // thinking says whether the model may think, and for how long.
@@ -66,13 +50,10 @@ type outputConfig struct {
 	Format *structured.Format `json:"format"`
 }
 
-// chat returns the conversation as the library takes it.
-func (q *conversation) chat() (c driver.Chat, err error) {
+// chat returns the conversation as the library takes it. What the model is not offered is given to ignored.
+func (q *conversation) chat(ignored func(part string)) (c driver.Chat, err error) {
 	if err := driver.CheckMessages(len(q.Messages)); err != nil {
 		return c, err
-	}
-	if q.Speed != nil && *q.Speed != "standard" {
-		return c, wire.Unsupported("speed", "there is one speed: standard")
 	}
 	system, err := q.System.text("system")
 	if err != nil {
@@ -93,60 +74,11 @@ func (q *conversation) chat() (c driver.Chat, err error) {
 		c.SetEffort(*q.Output.Effort)
 	}
 	c.Options.OneCall = q.Choice != nil && q.Choice.NoParallel
-	tools, use, err := q.tools()
+	tools, use, err := q.tools(ignored)
 	if err != nil {
 		return c, err
 	}
 	return c, c.UseTools(tools, use)
-}
-
-// tools returns the tools in the form of OpenAI's API, and which of them may or must be called.
-func (q *conversation) tools() (all []json.RawMessage, use structured.Tools, err error) {
-	if c := q.Choice; c != nil {
-		switch c.Type {
-		case "auto":
-		case "none":
-			use.Off = true
-		case "any":
-			use.Must = true
-		case "tool":
-			use = structured.Tools{Must: true, Allowed: []string{c.Name}}
-		default:
-			return nil, use, wire.Refuse("tool_choice", "tool_choice: type %q is not known; auto, none, any and tool are", wire.Clip(c.Type))
-		}
-	}
-	for i := range q.Tools {
-		raw, err := q.Tools[i].function(i)
-		if err != nil {
-			return nil, use, err
-		}
-		all = append(all, raw)
-	}
-	return all, use, nil
-}
-
-// function returns a tool in the form of OpenAI's API.
-func (t *tool) function(number int) (json.RawMessage, error) {
-	switch {
-	case t.Type != "" && t.Type != "custom":
-		return nil, wire.Unsupported("tools", "tool "+wire.Clip(t.Type)+" is one that Anthropic runs; tools of your own are supported")
-	case t.Name == "":
-		return nil, wire.Refuse("tools", "tools: tool %d has no name", number)
-	case len(t.Schema) == 0:
-		return nil, wire.Refuse("tools", "tools: tool %q has no input_schema", wire.Clip(t.Name))
-	}
-	var f struct {
-		Type     string `json:"type"`
-		Function struct {
-			Name        string          `json:"name"`
-			Description *string         `json:"description,omitempty"`
-			Parameters  json.RawMessage `json:"parameters"`
-			Strict      bool            `json:"strict,omitempty"`
-		} `json:"function"`
-	}
-	f.Type = "function"
-	f.Function.Name, f.Function.Description, f.Function.Parameters, f.Function.Strict = t.Name, t.Description, t.Schema, t.Strict
-	return wire.Marshal(f)
 }
 
 // messagesRequest is the body of /v1/messages.
@@ -154,17 +86,15 @@ type messagesRequest struct {
 	driver.Fields
 	conversation
 
-	MaxTokens *int            `json:"max_tokens" range:"1 *"`
-	Stops     wire.Stops      `json:"stop_sequences" most:"64" bytes:"4096"`
-	Geo       *string         `json:"inference_geo" bytes:"256"` // of machines: there is this one
-	Container json.RawMessage `json:"container"`
-	Servers   json.RawMessage `json:"mcp_servers"`
-	Context   json.RawMessage `json:"context_management"`
-	Diagnosed json.RawMessage `json:"diagnostics"` // what the client measured; it changes nothing
-	Thread    *thread         `json:"thread"`
+	MaxTokens *int       `json:"max_tokens" range:"1 *"`
+	Stops     wire.Stops `json:"stop_sequences" most:"64" bytes:"4096"`
+	Thread    *thread    `json:"thread"`
 
 	Format *structured.Format `json:"output_format"` // the same as output_config.format
 }
+
+// Tolerated implements [wire.Tolerant].
+func (messagesRequest) Tolerated() []wire.Toleration { return fields }
 
 // thread asks the server to hold a conversation. Servers may forget them, and this one holds none: a client that goes on with one is
 // told so, and sends the whole conversation anew.
@@ -193,11 +123,6 @@ var fieldNames = map[string]string{"prompt": "messages", "stop": "stop_sequences
 // Parse implements [driver.Body].
 func (q *messagesRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
 	g.FieldNames = fieldNames
-	for name, raw := range map[string]json.RawMessage{"container": q.Container, "mcp_servers": q.Servers, "context_management": q.Context} {
-		if text := strings.TrimSpace(string(raw)); text != "" && text != "null" && text != "[]" && text != "{}" {
-			return nil, wire.Unsupported(name, "it is not supported")
-		}
-	}
 	if err := q.Thread.check(); err != nil {
 		return nil, err
 	}
@@ -213,7 +138,11 @@ func (q *messagesRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
 		}
 		q.Stop = q.Stops
 	}
-	c, err := q.chat()
+	edits, err := q.clear(q.counter(g.Request, g.Model))
+	if err != nil {
+		return nil, err
+	}
+	c, err := q.chat(g.Ignored)
 	if err != nil {
 		return nil, err
 	}
@@ -233,7 +162,7 @@ func (q *messagesRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
 	if err = g.Ask(r, &c, format, err); err != nil {
 		return nil, err
 	}
-	return &encoder{Generation: g, answer: c.Answer(g, "0"), hidden: q.Thinking.hidden()}, nil
+	return &encoder{Generation: g, answer: c.Answer(g, "0"), hidden: q.Thinking.hidden(), edits: edits}, nil
 }
 
 // format returns the form of the content, which has two names; nil: none.
@@ -253,6 +182,14 @@ type countRequest struct {
 	Model string `json:"model" bytes:"1024"`
 }
 
+// Tolerated implements [wire.Tolerant].
+func (countRequest) Tolerated() []wire.Toleration {
+	return append(slices.Clone(fields), wire.Toleration{
+		Names:  "max_tokens stop_sequences stream temperature top_p top_k metadata service_tier output_format thread",
+		Values: "*", Client: "Anthropic", Reason: "they are of answers, and a prompt has none of them",
+	})
+}
+
 // countTokens handles POST /v1/messages/count_tokens.
 func countTokens(x *driver.Request) error {
 	var q countRequest
@@ -260,7 +197,10 @@ func countTokens(x *driver.Request) error {
 	if err != nil {
 		return err
 	}
-	c, err := q.chat()
+	if _, err := q.clear(q.counter(x, h)); err != nil {
+		return err
+	}
+	c, err := q.chat(x.Ignored)
 	if err != nil {
 		return err
 	}

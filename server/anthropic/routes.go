@@ -49,5 +49,9 @@ func ErrorBody(e *wire.Error) any {
 	if strings.HasPrefix(e.Code, "thread_") { // clients read these codes
 		body["details"] = map[string]string{"error_code": e.Code}
 	}
-	return map[string]any{"type": "error", "error": body}
+	whole := map[string]any{"type": "error", "error": body}
+	if e.Request != "" {
+		whole["request_id"] = e.Request
+	}
+	return whole
 }

@@ -21,6 +21,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"grove/server/access"
+	"grove/server/anthropic"
 	"grove/server/batch"
 	"grove/server/driver"
 	"grove/server/wire"
@@ -156,6 +157,11 @@ func (s *Service) Routes() []driver.Route {
 			return h(x)
 		}}
 	}
+	messages := func(body any, h driver.Handler, pattern string) driver.Route {
+		r := route(body, h, pattern)
+		r.Errors = anthropic.ErrorBody
+		return r
+	}
 	upload := route(nil, s.upload, "POST /v1/files")
 	upload.Form = true
 	return []driver.Route{
@@ -168,6 +174,12 @@ func (s *Service) Routes() []driver.Route {
 		route(nil, s.listBatches, "GET /v1/batches"),
 		route(nil, s.getBatch, "GET /v1/batches/{id}"),
 		route(nil, s.cancel, "POST /v1/batches/{id}/cancel"),
+		messages(new(messagesRequest), s.createMessages, "POST /v1/messages/batches"),
+		messages(nil, s.listMessages, "GET /v1/messages/batches"),
+		messages(nil, s.getMessages, "GET /v1/messages/batches/{id}"),
+		messages(nil, s.results, "GET /v1/messages/batches/{id}/results"),
+		messages(nil, s.cancelMessages, "POST /v1/messages/batches/{id}/cancel"),
+		messages(nil, s.deleteMessages, "DELETE /v1/messages/batches/{id}"),
 	}
 }
 

@@ -54,6 +54,7 @@ type batchRecord struct {
 	Metadata map[string]string `json:"metadata"`
 	Faults   []batch.Fault     `json:"faults"`
 	Counts   counts            `json:"counts"`
+	Unasked  int               `json:"unasked"` // of the failed: lines that nobody was asked for, since the batch ended before
 
 	HasAnswers bool `json:"has_answers"`
 	HasFaulty  bool `json:"has_faulty"`
@@ -256,8 +257,10 @@ func (s *Service) listBatches(x *driver.Request) error {
 	err = s.store.db.View(func(tx *bolt.Tx) error {
 		batches, err := list[batchRecord](tx, &owner)
 		for _, b := range batches {
-			s.runner.count(b)
-			all = append(all, b.body())
+			if !b.ofMessages() {
+				s.runner.count(b)
+				all = append(all, b.body())
+			}
 		}
 		return err
 	})
@@ -273,7 +276,15 @@ func (s *Service) cancel(x *driver.Request) error {
 	if err != nil {
 		return err
 	}
-	err = s.change(b, func() error {
+	if err := s.stopBatch(b); err != nil {
+		return err
+	}
+	return x.Reply(b.body())
+}
+
+// stopBatch cancels a batch.
+func (s *Service) stopBatch(b *batchRecord) error {
+	err := s.change(b, func() error {
 		switch {
 		case b.Status == cancelling:
 			return nil
@@ -289,7 +300,7 @@ func (s *Service) cancel(x *driver.Request) error {
 	s.runner.stop(b.ID, errCancelled)
 	s.runner.alarm()
 	s.runner.count(b)
-	return x.Reply(b.body())
+	return nil
 }
 
 // change reads a batch as it is now, and writes it as f makes it.

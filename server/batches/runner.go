@@ -25,6 +25,12 @@ var (
 	errOwner     = errors.New("the key of the batch is gone")
 )
 
+// The codes of the lines that are not answered then.
+const (
+	codeCancelled = "batch_cancelled"
+	codeExpired   = "batch_expired"
+)
+
 // Times of the runner.
 const (
 	lookEach   = 30 * time.Second // for files and batches that expire
@@ -116,11 +122,14 @@ func (r *runner) count(b *batchRecord) {
 	}
 	r.mu.Unlock()
 	if open != nil { // not under the lock, for which the batch waits to count a line
-		b.Counts = countsOf(open.Report())
+		b.report(open.Report())
 	}
 }
 
-func countsOf(p batch.Report) counts { return counts{p.Lines, p.Answered, p.Failed} }
+// report takes the counts of a batch.
+func (b *batchRecord) report(p batch.Report) {
+	b.Counts, b.Unasked = counts{p.Lines, p.Answered, p.Failed}, p.Failures[codeCancelled]+p.Failures[codeExpired]
+}
 
 // schedule starts the batches that may run: those that were cancelled, whose lines need no computing, and of each key the oldest.
 func (r *runner) schedule() error {
@@ -283,9 +292,9 @@ func (r *runner) settle(b *batchRecord, open *batch.Batch, cause error) error {
 	case errors.Is(cause, errStopping):
 		return errors.Join(cause, open.Close())
 	case errors.Is(cause, errCancelled):
-		end, err = cancelled, open.FailRest("batch_cancelled", errCancelled.Error())
+		end, err = cancelled, open.FailRest(codeCancelled, errCancelled.Error())
 	case errors.Is(cause, errExpired):
-		end, err = expired, open.FailRest("batch_expired", errExpired.Error())
+		end, err = expired, open.FailRest(codeExpired, errExpired.Error())
 	case errors.Is(cause, errOwner):
 		end, faults = failed, []batch.Fault{{Code: "key_gone", Message: errOwner.Error()}}
 	case errors.Is(cause, batch.ErrFull):
@@ -304,7 +313,7 @@ func (r *runner) settle(b *batchRecord, open *batch.Batch, cause error) error {
 	if err := open.Close(); err != nil {
 		return err
 	}
-	return r.finish(b, end, func() { b.Counts, b.Faults = countsOf(p), faults })
+	return r.finish(b, end, func() { b.report(p); b.Faults = faults })
 }
 
 // finish gives a batch its last status, and its files records.

@@ -63,12 +63,8 @@ func (s *Service) upload(x *driver.Request) error {
 	}
 	f.file = s.store.path(r.ID)
 	err := s.store.update(func(tx *bolt.Tx) error {
-		files, err := list[fileRecord](tx, &owner)
-		switch {
-		case err != nil:
+		if err := mayKeep(tx, owner); err != nil {
 			return err
-		case len(files) >= maxRecords:
-			return full("files_full", "there are %d files; delete some first", len(files))
 		}
 		return put(tx, r)
 	})
@@ -77,6 +73,15 @@ func (s *Service) upload(x *driver.Request) error {
 	}
 	kept = true
 	return x.Reply(r.body())
+}
+
+// mayKeep refuses a file beside which an owner has as many as it may.
+func mayKeep(tx *bolt.Tx, owner string) error {
+	files, err := list[fileRecord](tx, &owner)
+	if err == nil && len(files) >= maxRecords {
+		err = full("files_full", "there are %d files; delete some first", len(files))
+	}
+	return err
 }
 
 // noRoom is the answer where the caller's files have as many bytes as they may.

@@ -40,6 +40,7 @@ func (s *Server) Answer(w http.ResponseWriter, r *http.Request, route Route, adm
 	x := &Request{Server: s, Began: start, ID: strconv.FormatUint(rand.Uint64(), 36) + "-" + strconv.FormatInt(start.UnixNano(), 36), errors: route.Errors}
 	name := requestName(r, x.ID)
 	w.Header().Set(idHeader, name)
+	w.Header().Set(shortIDHeader, name)
 	r, traced := s.Traces.Request(r)
 	x.R = r.WithContext(serving.WithRequestID(r.Context(), name))
 	x.W = &recorder{ResponseWriter: w, x: x}
@@ -93,6 +94,9 @@ func (x *Request) log(start time.Time, err error) {
 
 // idHeader names a request in the log, for its client and for those between.
 const idHeader = "X-Request-Id"
+
+// shortIDHeader is what Anthropic's clients call it.
+const shortIDHeader = "Request-Id"
 
 // maxRequestName bounds the name that a client gives a request, in bytes.
 const maxRequestName = 64
@@ -151,7 +155,9 @@ func (x *Request) refuse(e *wire.Error) {
 	}
 	var body any = e
 	if x.errors != nil {
-		body = x.errors(e)
+		named := *e
+		named.Request = x.W.Header().Get(idHeader)
+		body = x.errors(&named)
 	}
 	x.write(e.Status, body)
 }

@@ -73,6 +73,9 @@ func adapters(s *driver.Server, m serving.State) (all []modelBody) {
 
 // models handles GET /v1/models.
 func models(x *driver.Request) error {
+	if x.R.Header.Get(anthropicVersion) != "" {
+		return anthropicModels(x)
+	}
 	data, models := []modelBody{}, []entry{}
 	for _, m := range x.Server.Pool.States() {
 		b := describe(x.Server, m)
@@ -91,6 +94,9 @@ func oneModel(x *driver.Request) error {
 	m, err := x.Server.Pool.State(model)
 	if err != nil {
 		return err
+	}
+	if x.R.Header.Get(anthropicVersion) != "" {
+		return x.Reply(anthropicModel(x.Server, m, name))
 	}
 	for _, a := range adapters(x.Server, m) {
 		if model != name && a.ID == name {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -196,11 +197,18 @@ func (p *Pool) find(name string) (*entry, error) {
 	case n > 1:
 		served = "served are " + strings.Join(names, ", ")
 	}
+	hint := options.NearHint(name, names)
+	if elsewhere.MatchString(name) {
+		hint = "; grove serve --any-model answers every name with the first model"
+	}
 	return nil, &wire.Error{
 		Status: 404, Type: wire.TypeInvalid, Param: "model", Code: "model_not_found",
-		Message: fmt.Sprintf("the model %q is not served; %s%s", wire.Clip(name), served, options.NearHint(name, names)),
+		Message: fmt.Sprintf("the model %q is not served; %s%s", wire.Clip(name), served, hint),
 	}
 }
+
+// elsewhere is the names of models that programs ask for because they were written for another server.
+var elsewhere = regexp.MustCompile(`^(claude|gpt|chatgpt|o[1-9]|codex|gemini|text-embedding)-|^default_model$`)
 
 // known returns the model of a name, "" for the first, nil if there is none, and the names of all.
 func (p *Pool) known(name string) (*entry, []string) {

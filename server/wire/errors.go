@@ -34,9 +34,10 @@ type Error struct {
 	Type    string
 	Param   string // the field to blame; "": none
 	Code    string
-	Prompt  int   // tokens of a prompt that is too long; 0: it is not
-	Context int   // tokens that it may have
-	Cause   error // for the log alone; nil: the message says all
+	Prompt  int    // tokens of a prompt that is too long; 0: it is not
+	Context int    // tokens that it may have
+	Request string // the request's name in the log, for APIs whose errors have a place for it; "": not said
+	Cause   error  // for the log alone; nil: the message says all
 
 	field bool // one field is refused, and the rest of the body can be read
 }

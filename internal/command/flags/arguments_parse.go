@@ -13,8 +13,11 @@ import (
 	"grove/internal/command/exit"
 )
 
-// ParseArguments reads a command line into the struct of k, as k.Parse does, whose errors it returns as an [exit.ParseError]. It writes the help
-// and exits where the line asks for it.
+// ErrHelp says that a command line asked for help, and that it was written.
+var ErrHelp = errors.New("help is written")
+
+// ParseArguments reads a command line into the struct of k, as k.Parse does, whose errors it returns as an [exit.ParseError]. Where the
+// line asks for help, it writes that and returns [ErrHelp].
 //
 // k.Parse, k's Validate and its contexts' Run look for methods by names that the linker cannot know, so that a program which has them keeps
 // every exported method of every type: 5 MB. What grove and lab declare is checked here: enums, required flags and arguments, and flags that
@@ -27,7 +30,10 @@ func ParseArguments(k *kong.Kong, args []string) (*kong.Context, error) {
 	if err == nil {
 		err = apply(line)
 	}
-	if err != nil {
+	switch {
+	case err == ErrHelp:
+		return nil, err
+	case err != nil:
 		return nil, &exit.ParseError{Err: err, Line: line}
 	}
 	return line, nil
@@ -40,8 +46,7 @@ func apply(line *kong.Context) error {
 			if err := line.PrintUsage(false); err != nil {
 				return err
 			}
-			line.Exit(0)
-			return nil
+			return ErrHelp
 		}
 	}
 	err := line.Reset()
@@ -274,8 +279,8 @@ type Command interface{ Run() error }
 // lined is a command that reads the command line.
 type lined interface{ Run(*kong.Context) error }
 
-// RunArguments runs the command of a line.
-func RunArguments(line *kong.Context) error {
+// runArguments runs the command of a line.
+func runArguments(line *kong.Context) error {
 	node := line.Selected()
 	if node == nil {
 		return errors.New("no command selected")

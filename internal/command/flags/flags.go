@@ -267,8 +267,8 @@ func (f Methods) LeftOut() func(method string, err error) {
 	}
 }
 
-// Describe returns the help of a flag or argument, with its environment variable.
-func Describe(value *kong.Value) string {
+// describe returns the help of a flag or argument, with its environment variable.
+func describe(value *kong.Value) string {
 	if name := value.Tag.Get("var"); name != "" {
 		return value.Help + " ($" + name + ")"
 	}

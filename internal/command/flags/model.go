@@ -119,7 +119,11 @@ func (f Model) OpenBench(o bench.Options) (*bench.Model, error) {
 	return m, exit.File(err)
 }
 
-// announce says once that the model is the one inside the program.
-var announce = sync.OnceFunc(func() {
-	fmt.Fprintf(os.Stderr, "grove: no model is named: using %s, which is part of this program (-m MODEL names another)\n", gopher.Name)
-})
+// announce says, once a command line, that the model is the one inside the program.
+var announce = newAnnounce()
+
+func newAnnounce() func() {
+	return sync.OnceFunc(func() {
+		fmt.Fprintf(os.Stderr, "grove: no model is named: using %s, which is part of this program (-m MODEL names another)\n", gopher.Name)
+	})
+}

@@ -16,9 +16,9 @@ import (
 	"grove/internal/command/exit"
 )
 
-// Variables gives a flag that is not on the command line the value of its environment variable, if that is set and not
+// resolve gives a flag that is not on the command line the value of its environment variable, if that is set and not
 // empty. A value that the flag refuses is an [exit.VariableError].
-func Variables(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+func resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	name := flag.Tag.Get("var")
 	text := os.Getenv(name)
 	if text == "" {
@@ -39,10 +39,10 @@ func Variables(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	return text, nil
 }
 
-// Blame returns the error of a command line with the names of the variables that it is about, as an [exit.VariableError]: those
+// blame returns the error of a command line with the names of the variables that it is about, as an [exit.VariableError]: those
 // whose value it quotes, unless it quotes a flag of the command line too. The errors are those of a command line that is refused, and
 // of a file or a model that is not there; all others are returned as they are.
-func Blame(line *kong.Context, err error) error {
+func blame(line *kong.Context, err error) error {
 	missing := exit.Code(err) == exit.CodeFile && (errors.Is(err, fs.ErrNotExist) || isUnknown(err))
 	if variable := new(exit.VariableError); line == nil || errors.As(err, &variable) || exit.Code(err) != exit.CodeUsage && !missing {
 		return err

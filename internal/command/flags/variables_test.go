@@ -25,7 +25,7 @@ func TestBlame(t *testing.T) {
 			Top int `name:"top"`
 		} `cmd:""`
 	}
-	parser, err := kong.New(&c, kong.Resolvers(kong.ResolverFunc(Variables)), kong.Vars{"zero": ""})
+	parser, err := kong.New(&c, kong.Resolvers(kong.ResolverFunc(resolve)), kong.Vars{"zero": ""})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,12 +51,12 @@ func TestBlame(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := Blame(line, c.err)
+		got := blame(line, c.err)
 		if c.want == "" && got != c.err || c.want != "" && (got == nil || got.Error() != c.want || exit.Code(got) != exit.CodeVariable) {
 			t.Errorf("%v: got %v, want %q", c.err, got, c.want)
 		}
 	}
-	if err := usage("600"); Blame(nil, err) != err {
+	if err := usage("600"); blame(nil, err) != err {
 		t.Error("an error without a command line is changed")
 	}
 }

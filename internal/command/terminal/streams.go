@@ -13,11 +13,11 @@ import (
 	"grove/internal/fileio"
 )
 
-// Stdout is standard output. When its reader has gone, a write ends the program without a message.
-var Stdout = Output{os.Stdout}
+// Stdout is standard output, [os.Stdout]. When its reader has gone, a write ends the program without a message.
+var Stdout Output
 
-// Output is a file for results. Its errors have the code of [exit.Output].
-type Output struct{ file *os.File }
+// Output writes results to standard output. Its errors have the code of [exit.Output].
+type Output struct{}
 
 // CheckFile returns an error with the code of [exit.Output] where [WriteFile] could not write a result, or would overwrite a
 // file that the command reads: one of reads, or in a folder of reads. It is for the time before the work.
@@ -53,8 +53,8 @@ func WriteFileAt(path string, fill func(io.WriterAt) error) error {
 }
 
 // Write implements [io.Writer].
-func (o Output) Write(b []byte) (int, error) {
-	n, err := o.file.Write(b)
+func (Output) Write(b []byte) (int, error) {
+	n, err := os.Stdout.Write(b)
 	return n, exit.Output(err)
 }
 
@@ -89,11 +89,11 @@ func Is(f *os.File) bool {
 // Styled reports whether standard output is a terminal that shows colours and moves its cursor, as its user wants: TERM is
 // not dumb, and NO_COLOR is not set.
 func Styled() bool {
-	return Is(Stdout.file) && os.Getenv("TERM") != "dumb" && os.Getenv("NO_COLOR") == "" && obeys(Stdout.file)
+	return Is(os.Stdout) && os.Getenv("TERM") != "dumb" && os.Getenv("NO_COLOR") == "" && obeys(os.Stdout)
 }
 
 // Size returns the present size of the terminal of standard output.
-func Size() (columns, rows int) { return sizeOf(Stdout.file) }
+func Size() (columns, rows int) { return sizeOf(os.Stdout) }
 
 // sizeOf returns the present size of a file's terminal, that of a usual one where it is not known.
 func sizeOf(f *os.File) (columns, rows int) {
@@ -112,10 +112,10 @@ const (
 
 // Columns reports whether standard output is a terminal, and its present width; 0: unknown.
 func Columns() (terminal bool, width int) {
-	if !Is(Stdout.file) {
+	if !Is(os.Stdout) {
 		return false, 0
 	}
-	width, _, err := term.GetSize(int(Stdout.file.Fd()))
+	width, _, err := term.GetSize(int(os.Stdout.Fd()))
 	if err != nil {
 		return true, 0
 	}

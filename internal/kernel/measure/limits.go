@@ -33,8 +33,11 @@ func NewLimits(pool *par.Pool, bytes int, t tensor.Type) *Limits {
 	l := &Limits{pool: pool, kind: peakOf(t), sums: make([]atomic.Uint64, pool.Threads())}
 	l.data = make([]byte, max(readItem, min(bytes, maxRead)/readItem*readItem))
 	machine.HugePages(l.data)
-	for i := range l.data {
+	for i := range readItem {
 		l.data[i] = byte(i)
+	}
+	for n := readItem; n < len(l.data); {
+		n += copy(l.data[n:], l.data[:readItem])
 	}
 	return l
 }

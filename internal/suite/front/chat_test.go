@@ -35,7 +35,7 @@ func talker(t testing.TB, o grove.Options) *grove.Model {
 	if err := gguf.Write(&b, metadata, f.Tensors); err != nil {
 		t.Fatal(err)
 	}
-	m, err := grove.OpenBytes(b.Bytes(), o)
+	m, err := grove.OpenBytes(b.Bytes(), threaded(o))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestConversationStopped(t *testing.T) {
 
 // TestChatRefused: what has no template, or no room.
 func TestChatRefused(t *testing.T) {
-	plain, err := grove.OpenBytes(gopher.Model(), grove.Options{})
+	plain, err := grove.OpenBytes(gopher.Model(), threaded(grove.Options{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestChatRefused(t *testing.T) {
 // TestSessionUnwritable: a session that cannot be written, or is the model's file, is an error before the answer. Where its
 // place goes meanwhile, it is one behind the answer, and nobody's when the loop was left.
 func TestSessionUnwritable(t *testing.T) {
-	m, err := grove.OpenBytes(gopher.Model(), grove.Options{})
+	m, err := grove.OpenBytes(gopher.Model(), threaded(grove.Options{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func TestSessionUnwritable(t *testing.T) {
 		}
 	}
 	path := onDisk(t)
-	if m, err = grove.Open(path, grove.Options{}); err != nil {
+	if m, err = grove.Open(path, threaded(grove.Options{})); err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close()
@@ -239,7 +239,7 @@ func TestSessionUnwritable(t *testing.T) {
 // TestSessionForged: a file whose pages are not numbers is named as the fault. It stays as it is, and so does one whose request ends
 // before its answer begins; nobody else's answer changes.
 func TestSessionForged(t *testing.T) {
-	m, err := grove.OpenBytes(gopher.Model(), grove.Options{CacheType: "f32"})
+	m, err := grove.OpenBytes(gopher.Model(), threaded(grove.Options{CacheType: "f32"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +269,7 @@ func TestSessionForged(t *testing.T) {
 	if err := os.WriteFile(path, file, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	other, err := grove.OpenBytes(gopher.Model(), grove.Options{CacheType: "f32"})
+	other, err := grove.OpenBytes(gopher.Model(), threaded(grove.Options{CacheType: "f32"}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -238,7 +238,7 @@ func TestQueueBound(t *testing.T) {
 	}
 	for _, n := range []int{-2, grove.Unbounded + 1, -1 << 31} {
 		var option *grove.OptionError
-		if _, err := grove.Open(gopher.NanoName, grove.Options{Queue: n}); !errors.As(err, &option) || !strings.Contains(err.Error(), "Options.Queue") {
+		if _, err := grove.Open(gopher.NanoName, threaded(grove.Options{Queue: n})); !errors.As(err, &option) || !strings.Contains(err.Error(), "Options.Queue") {
 			t.Errorf("a queue of %d: %v", n, err)
 		}
 	}

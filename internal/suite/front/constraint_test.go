@@ -24,7 +24,7 @@ import (
 // openGopher opens the model inside the package, which runs every draft.
 func openGopher(t testing.TB) *grove.Model {
 	t.Helper()
-	m, err := grove.OpenBytes(gopher.Model(), grove.Options{Eager: true, Forget: true})
+	m, err := grove.OpenBytes(gopher.Model(), threaded(grove.Options{Eager: true, Forget: true}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestConstraintEverywhere(t *testing.T) {
 	seed := uint64(9)
 	base := grove.Request{Prompt: "The person as JSON: ", Constraint: &grove.Constraint{Schema: []byte(person)}, Sampling: grove.Sampling{Temperature: 1}, Seed: &seed, Method: grove.MethodOff}
 	for _, cache := range []string{"f32", "f16", "q8_0"} {
-		m, err := grove.OpenBytes(gopher.Model(), grove.Options{Eager: true, Forget: true, CacheType: cache, Parallel: 3})
+		m, err := grove.OpenBytes(gopher.Model(), threaded(grove.Options{Eager: true, Forget: true, CacheType: cache, Parallel: 3}))
 		if err != nil {
 			t.Fatal(err)
 		}

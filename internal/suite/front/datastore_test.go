@@ -70,7 +70,7 @@ func TestDatastore(t *testing.T) {
 			t.Errorf("rest: %s", i.Reason)
 		}
 	}
-	if _, err := grove.Open(goldenModel, grove.Options{Datastore: path}); err == nil || !strings.Contains(err.Error(), path+": its tokens are of another tokenizer") {
+	if _, err := grove.Open(goldenModel, threaded(grove.Options{Datastore: path})); err == nil || !strings.Contains(err.Error(), path+": its tokens are of another tokenizer") {
 		t.Errorf("a datastore of another tokenizer: %v", err)
 	}
 }

@@ -53,6 +53,11 @@ func TestDraftShortContext(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	target := sharedModel(t, "stories260K.gguf")
 	short := changed(t, target, map[string]any{"llama.context_length": uint32(48)})
+	type key struct {
+		prompt      string
+		temperature float32
+	}
+	plain := plainly[key](t)
 	m := open(t, target, grove.Options{Draft: short, Middle: short, Eager: true, Parallel: 1, Forget: true})
 	for _, c := range []struct {
 		method       string
@@ -65,7 +70,7 @@ func TestDraftShortContext(t *testing.T) {
 			for _, temperature := range c.temperatures {
 				seed := uint64(3)
 				r := grove.Request{Prompt: prompt, MaxTokens: 80, Seed: &seed, Method: grove.MethodOff, Sampling: grove.Sampling{Temperature: temperature}}
-				want, _ := generate(t, m, r)
+				want := plain(key{prompt, temperature}, m, r)
 				r.Method = c.method
 				got, stats := generate(t, m, r)
 				if d := cmp.Diff(want, got, sameBits); d != "" {
@@ -88,7 +93,7 @@ func TestDraftTemplate(t *testing.T) {
 		"another": "{% for m in messages %}<<{{ m['content'] }}>>{% endfor %}", "broken": "{% for m in", "hostile": "{{ raise_exception('no') }}",
 	} {
 		draft := changed(t, target, map[string]any{"tokenizer.chat_template": template})
-		m, err := grove.Open(target, grove.Options{Draft: draft, Eager: true, Parallel: 1, Forget: true, ChatTemplate: "chatml"})
+		m, err := grove.Open(target, threaded(grove.Options{Draft: draft, Eager: true, Parallel: 1, Forget: true, ChatTemplate: "chatml"}))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

@@ -34,7 +34,7 @@ func randomModel(t *testing.T, s synthetic.Spec, o grove.Options, change func(kv
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := grove.OpenBytes(b.Bytes(), o)
+	m, err := grove.OpenBytes(b.Bytes(), threaded(o))
 	if err != nil {
 		t.Fatal(err)
 	}

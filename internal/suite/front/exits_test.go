@@ -34,7 +34,7 @@ func withExits(t *testing.T, arch string, add func(output tensor.View, bias *ten
 	if err := gguf.Write(&b, metadata, tensors); err != nil {
 		t.Fatal(err)
 	}
-	m, err := grove.OpenBytes(b.Bytes(), grove.Options{CacheType: "f32"})
+	m, err := grove.OpenBytes(b.Bytes(), threaded(grove.Options{CacheType: "f32"}))
 	if err == nil {
 		t.Cleanup(func() { m.Close() })
 	}

@@ -63,7 +63,7 @@ func TestFilter(t *testing.T) {
 	}{
 		{-100, grove.Diffusion{Policy: "static", Block: 8}, 24}, {100, grove.Diffusion{Policy: "threshold:p=0", Block: 8}, 3}, {2.5, grove.Diffusion{Policy: "threshold:p=0.0339", Block: 8}, 0},
 	} {
-		m, err := grove.OpenBytes(filtered(t, c.bias, nil), grove.Options{})
+		m, err := grove.OpenBytes(filtered(t, c.bias, nil), threaded(grove.Options{}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +101,7 @@ func TestFilterRefused(t *testing.T) {
 		},
 		"diffusion.filter.0.weight: architecture": func(kv []gguf.KV, ts []tensor.View) ([]gguf.KV, []tensor.View) { return kv[:len(kv)-1], ts },
 	} {
-		if _, err := grove.OpenBytes(filtered(t, 0, change), grove.Options{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := grove.OpenBytes(filtered(t, 0, change), threaded(grove.Options{})); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
 		}
 	}

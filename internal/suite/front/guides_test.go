@@ -66,10 +66,11 @@ func idleAll(t *testing.T, m *grove.Model) {
 func TestSteered(t *testing.T) {
 	alone, crowd := guided(t, grove.Options{Threads: 1, Parallel: 4}), guided(t, grove.Options{Threads: 2, Parallel: 6})
 	var all sync.WaitGroup
+	unsteered := plainly[uint64](t)
 	for _, s := range steering {
 		differ := 0
 		for seed := range uint64(3) {
-			plain, _ := generate(t, alone, steered("", seed))
+			plain := unsteered(seed, alone, steered("", seed))
 			r := steered(s.search, seed)
 			want, stats := generate(t, alone, r)
 			if stats.Grade != grove.Lossy || len(stats.Attempts) == 0 {
@@ -313,9 +314,13 @@ func TestProxyTunes(t *testing.T) {
 	path := tuned(t)
 	m := open(t, "../../../internal/gopher/testdata/gopher-deep/gopher-deep.q8_0.gguf", grove.Options{Guides: []string{path, gopher.Name}, Forget: true, Parallel: 2})
 	one, other := open(t, path, grove.Options{Parallel: 1}), open(t, gopher.Name, grove.Options{Parallel: 1})
+	seeds := uint64(6)
+	if long {
+		seeds = 12
+	}
 	gain := func(search string) (sum float64) {
 		n := 0
-		for seed := range uint64(12) {
+		for seed := range seeds {
 			r := steered(search, seed)
 			r.Prompt, r.MaxTokens, r.IgnoreEnd, r.Sampling.TopP = "// Package", 40, true, 0
 			a, stats := generate(t, m, r)

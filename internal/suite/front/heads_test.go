@@ -36,7 +36,7 @@ func randomHeads(t *testing.T, m synthetic.Module) string {
 
 // TestRandomHeads: heads that are always wrong change no bit of a text, alone or among others.
 func TestRandomHeads(t *testing.T) {
-	plain := open(t, "gopher-target", grove.Options{Parallel: 1})
+	alone, plain := open(t, "gopher-target", grove.Options{Parallel: 1}), plainly[int](t)
 	for _, c := range []struct {
 		method string
 		module synthetic.Module
@@ -54,7 +54,7 @@ func TestRandomHeads(t *testing.T) {
 			for i, sampling := range []grove.Sampling{{}, {Temperature: 1}, {Temperature: 0.7, TopK: 40}} {
 				r := request(uint64(i))
 				r.Method, r.MaxTokens, r.Sampling = grove.MethodOff, 40, sampling
-				want, _ := generate(t, plain, r)
+				want := plain(i, alone, r)
 				texts.Go(func() {
 					r.Method = c.method
 					got, stats := generate(t, m, r)
@@ -86,7 +86,7 @@ func TestHeadsErrors(t *testing.T) {
 			}
 		})
 	}
-	if m, err := grove.Open("gopher-target", grove.Options{Heads: "nothere.gguf"}); err == nil || !strings.Contains(err.Error(), "nothere.gguf") {
+	if m, err := grove.Open("gopher-target", threaded(grove.Options{Heads: "nothere.gguf"})); err == nil || !strings.Contains(err.Error(), "nothere.gguf") {
 		t.Errorf("a file that is not there: %v", err)
 		_ = m.Close()
 	}

@@ -73,7 +73,7 @@ func TestJudgeErrors(t *testing.T) {
 		t.Errorf("without a head: %v", err)
 	}
 	for path, want := range map[string]string{headOf(t, 3, 1, 1): "the head has 3 weights, and the model's states have", "nothere": "nothere"} {
-		if m, err := grove.Open(goldenModel, grove.Options{Judge: path}); err == nil || !strings.Contains(err.Error(), want) {
+		if m, err := grove.Open(goldenModel, threaded(grove.Options{Judge: path})); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 			_ = m.Close()
 		}

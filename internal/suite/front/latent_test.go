@@ -15,7 +15,7 @@ import (
 // TestLatentText: without blocks a text with latents has the tokens of an answer, constrained too. A block of noise, denoised by the caller, changes what follows, by its seed. What such
 // a text cannot do is refused by name.
 func TestLatentText(t *testing.T) {
-	m, err := grove.OpenBytes(gopher.Model(), grove.Options{Parallel: 2})
+	m, err := grove.OpenBytes(gopher.Model(), threaded(grove.Options{Parallel: 2}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ const goldenModel = "../../../internal/suite/modeltest/testdata/llama-gqa.gguf"
 
 func open(t *testing.T, path string, o grove.Options) *grove.Model {
 	t.Helper()
-	m, err := grove.Open(path, o)
+	m, err := grove.Open(path, threaded(o))
 	if err != nil {
 		t.Fatal(err)
 	}

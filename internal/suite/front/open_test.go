@@ -118,7 +118,7 @@ func TestOpenErrors(t *testing.T) {
 	}
 	t.Run("a cache that the draft model cannot have", func(t *testing.T) {
 		const draft = "../../../internal/suite/modeltest/testdata/gpt2.gguf"
-		_, err := grove.Open("../../../internal/suite/modeltest/testdata/gemma3.gguf", grove.Options{Draft: draft, CacheType: "q8_0"})
+		_, err := grove.Open("../../../internal/suite/modeltest/testdata/gemma3.gguf", threaded(grove.Options{Draft: draft, CacheType: "q8_0"}))
 		option := new(grove.OptionError)
 		if !errors.As(err, &option) || !strings.HasPrefix(err.Error(), "kv: "+draft+": cache type Q8_0 needs heads of a multiple of 32 values") {
 			t.Errorf("got %v", err)
@@ -129,7 +129,7 @@ func TestOpenErrors(t *testing.T) {
 		if err := gguf.Write(&b, []gguf.KV{{Key: "general.architecture", Value: gguf.Of("llama")}}, nil); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := grove.OpenBytes(b.Bytes(), grove.Options{}); err == nil || err.Error() != "model: llama.block_count is missing" {
+		if _, err := grove.OpenBytes(b.Bytes(), threaded(grove.Options{})); err == nil || err.Error() != "model: llama.block_count is missing" {
 			t.Errorf("got %v", err)
 		}
 	})

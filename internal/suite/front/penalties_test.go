@@ -93,7 +93,7 @@ func TestRefusedRequests(t *testing.T) {
 		}
 	}
 	option := new(grove.OptionError)
-	if _, err := grove.Open(goldenModel, grove.Options{Memory: 1000}); !errors.As(err, &option) || !strings.Contains(err.Error(), "may be used") {
+	if _, err := grove.Open(goldenModel, threaded(grove.Options{Memory: 1000})); !errors.As(err, &option) || !strings.Contains(err.Error(), "may be used") {
 		t.Errorf("a limit of 1000 bytes: %v", err)
 	}
 }

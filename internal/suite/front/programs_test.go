@@ -17,7 +17,7 @@ import (
 )
 
 func openNano(t *testing.T) *grove.Model {
-	m, err := grove.OpenBytes(gopher.Named(gopher.NanoName), grove.Options{Forget: true, Parallel: 8})
+	m, err := grove.OpenBytes(gopher.Named(gopher.NanoName), threaded(grove.Options{Forget: true, Parallel: 8}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -183,7 +183,7 @@ func TestReasoningOff(t *testing.T) {
 			t.Errorf("%q, %s: %q, want %q", tt.source, tt.how, p.Text, tt.want)
 		}
 	}
-	if _, err := grove.Open(goldenModel, grove.Options{Reasoning: "never"}); !errors.As(err, &option) {
+	if _, err := grove.Open(goldenModel, threaded(grove.Options{Reasoning: "never"})); !errors.As(err, &option) {
 		t.Errorf("a model is opened with reasoning never: %v", err)
 	}
 }

@@ -42,7 +42,7 @@ func renamed(t *testing.T, spec synthetic.Spec, as string, layers int, o grove.O
 	if err := gguf.Write(&b, metadata, tensors); err != nil {
 		t.Fatal(err)
 	}
-	m, err := grove.OpenBytes(b.Bytes(), o)
+	m, err := grove.OpenBytes(b.Bytes(), threaded(o))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func advised(t *testing.T, values map[string]gguf.Value) *grove.Model {
 	if err := gguf.Write(&b, metadata, f.Tensors); err != nil {
 		t.Fatal(err)
 	}
-	m, err := grove.OpenBytes([]byte(b.String()), grove.Options{Forget: true})
+	m, err := grove.OpenBytes([]byte(b.String()), threaded(grove.Options{Forget: true}))
 	if err != nil {
 		t.Fatal(err)
 	}

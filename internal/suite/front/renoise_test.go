@@ -206,7 +206,7 @@ func TestRenoiseRefused(t *testing.T) {
 	if err = errors.Join(err, gguf.WriteFile(path, metadata, tensors)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := grove.Open(path, grove.Options{Draft: path}); err == nil || !strings.Contains(err.Error(), "cannot draft for") {
+	if _, err := grove.Open(path, threaded(grove.Options{Draft: path})); err == nil || !strings.Contains(err.Error(), "cannot draft for") {
 		t.Errorf("as a draft model: error %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

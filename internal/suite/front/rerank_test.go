@@ -151,7 +151,7 @@ func decider(t *testing.T, form string) (*grove.Model, *gguf.File) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := grove.OpenBytes(b.Bytes(), grove.Options{})
+	m, err := grove.OpenBytes(b.Bytes(), threaded(grove.Options{}))
 	if err != nil {
 		t.Fatal(err)
 	}

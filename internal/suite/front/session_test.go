@@ -17,7 +17,7 @@ import (
 func TestSessionOfAnotherModel(t *testing.T) {
 	session := filepath.Join(t.TempDir(), "session")
 	ask := func(data []byte) (string, error) {
-		m, err := grove.OpenBytes(data, grove.Options{})
+		m, err := grove.OpenBytes(data, threaded(grove.Options{}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -67,7 +67,7 @@ func TestFileShrinksBeforeLoading(t *testing.T) {
 	if err := os.Truncate(path, 60000); err != nil {
 		t.Fatal(err)
 	}
-	_, err := grove.Open(path, grove.Options{})
+	_, err := grove.Open(path, threaded(grove.Options{}))
 	var format *gguf.FormatError
 	if !errors.As(err, &format) {
 		t.Fatalf("got %v, want a FormatError", err)

@@ -29,7 +29,7 @@ func openEditor(t *testing.T, o grove.Options) *grove.Model {
 	if err := h.Write(dir); err != nil {
 		t.Fatal(err)
 	}
-	m, err := grove.Open(dir, o)
+	m, err := grove.Open(dir, threaded(o))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestEncoderProjection(t *testing.T) {
 		if err := gguf.Write(&b, metadata, tensors); err != nil {
 			t.Fatal(err)
 		}
-		m, err := grove.OpenBytes(b.Bytes(), grove.Options{})
+		m, err := grove.OpenBytes(b.Bytes(), threaded(grove.Options{}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +182,7 @@ func BenchmarkEditor(b *testing.B) {
 	if err := gguf.Write(&file, metadata, tensors); err != nil {
 		b.Fatal(err)
 	}
-	m, err := grove.OpenBytes(file.Bytes(), grove.Options{})
+	m, err := grove.OpenBytes(file.Bytes(), threaded(grove.Options{}))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -108,7 +108,7 @@ func TestKept(t *testing.T) {
 	for _, forget := range []bool{true, false} {
 		dir := t.TempDir()
 		t.Setenv("XDG_CACHE_HOME", dir)
-		m, err := grove.Open(goldenModel, grove.Options{Forget: forget})
+		m, err := grove.Open(goldenModel, threaded(grove.Options{Forget: forget}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,7 +16,7 @@ import (
 
 // TestLongPrompts: the tokens of a prompt are counted up to some times the context; a prediction counts as far as the context goes.
 func TestLongPrompts(t *testing.T) {
-	m, err := grove.OpenBytes(gopher.Model(), grove.Options{Context: 100})
+	m, err := grove.OpenBytes(gopher.Model(), threaded(grove.Options{Context: 100}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func plainTemplate(t *testing.T, m *grove.Model) *chat.Template {
 
 // TestTokenizeParts: the parts are the tokens of the text; io.EOF ends the work without an error, and a context that has ended does at once.
 func TestTokenizeParts(t *testing.T) {
-	m, err := grove.OpenBytes(gopher.Model(), grove.Options{})
+	m, err := grove.OpenBytes(gopher.Model(), threaded(grove.Options{}))
 	if err != nil {
 		t.Fatal(err)
 	}

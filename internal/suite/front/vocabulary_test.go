@@ -227,7 +227,7 @@ func TestNoDraft(t *testing.T) {
 	if err := gguf.WriteFile(encoder, metadata, tensors); err != nil {
 		t.Fatal(err)
 	}
-	_, err = grove.Open(goldenModel, grove.Options{Draft: encoder})
+	_, err = grove.Open(goldenModel, threaded(grove.Options{Draft: encoder}))
 	const want = "grove: random weights, seed 0 cannot draft for random weights, seed 1: "
 	option := new(grove.OptionError)
 	if !errors.As(err, &option) || !errors.Is(err, engine.ErrEncoder) || !strings.HasPrefix(err.Error(), want) {
@@ -239,7 +239,7 @@ func TestNoDraft(t *testing.T) {
 // for itself is right where the part holds what is said.
 func TestDraftVocab(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	target := sharedModel(t, "stories260K.gguf")
+	target, plain := sharedModel(t, "stories260K.gguf"), plainly[float32](t)
 	for name, draft := range map[string]string{
 		"same": target, "shared": reordered(t, target, shuffled(512)), "text": reordered(t, target, shuffled(1200)),
 	} {
@@ -261,7 +261,7 @@ func TestDraftVocab(t *testing.T) {
 					r := grove.Request{
 						Prompt: "Once upon a time", MaxTokens: 30, Seed: &seed, Method: grove.MethodOff, Sampling: grove.Sampling{Temperature: temperature},
 					}
-					want, _ := generate(t, m, r)
+					want := plain(temperature, m, r)
 					r.Method = method
 					got, stats := generate(t, m, r)
 					if d := cmp.Diff(want, got, sameBits); d != "" {
@@ -278,11 +278,11 @@ func TestDraftVocab(t *testing.T) {
 	}
 	option := new(grove.OptionError)
 	for _, n := range []int{5, grove.AutoVocab} {
-		if _, err := grove.Open(target, grove.Options{DraftVocab: n}); !errors.As(err, &option) || !strings.Contains(err.Error(), "no draft model") {
+		if _, err := grove.Open(target, threaded(grove.Options{DraftVocab: n})); !errors.As(err, &option) || !strings.Contains(err.Error(), "no draft model") {
 			t.Errorf("%d tokens without a draft model: %v", n, err)
 		}
 	}
-	if _, err := grove.Open(target, grove.Options{Draft: target, DraftVocab: -5}); !errors.As(err, &option) {
+	if _, err := grove.Open(target, threaded(grove.Options{Draft: target, DraftVocab: -5})); !errors.As(err, &option) {
 		t.Errorf("a negative number: %v", err)
 	}
 }

@@ -27,7 +27,7 @@ import (
 const (
 	vocabulary = 61
 	period     = 10  // of what the models like to say
-	length     = 400 // of the context
+	length     = 256 // of the context
 )
 
 // long says that every check meets every model and sampling, and that distributions are compared with many texts; the project's CI sets it.
@@ -57,6 +57,8 @@ type lab struct {
 	store         *datastore.Store
 	free          bool          // answers of the target do not follow the texts that are given
 	modules       []model.Model // draft modules of the target, some that draft what it prefers and some that never do
+	helpers       map[model.Model]*engine.Engine
+	blocks        model.Model // what canvas opened
 }
 
 // outcome is how a story ended.
@@ -74,7 +76,7 @@ func newLab(tb testing.TB) *lab {
 // labOf makes a lab of models by a seed.
 func labOf(tb testing.TB, open func(l *lab, seed uint64) model.Model) *lab {
 	tb.Helper()
-	l := &lab{tb: tb, pool: par.New(1), two: par.New(2), draws: few, texts: map[string]outcome{}}
+	l := &lab{tb: tb, pool: par.New(1), two: par.New(2), draws: few, texts: map[string]outcome{}, helpers: map[model.Model]*engine.Engine{}}
 	if long {
 		l.draws = 10_000
 	}
@@ -292,7 +294,7 @@ func (l *lab) offers(info method.Info) bool {
 
 // heads returns the modules as methods of an engine see them, each with an engine of its own.
 func (l *lab) heads(e *engine.Engine) []*method.Module {
-	return l.headsBy(e, func(m model.Model) method.Model { return l.engineOf(m, engine.Config{Seqs: 4}).Model() })
+	return l.headsBy(e, l.helper)
 }
 
 // headsBy is heads with what runs the rows of each.
@@ -459,22 +461,32 @@ func (l *lab) engine(c engine.Config) *engine.Engine {
 	return l.engineOf(l.target, c)
 }
 
-// draft makes an engine for the draft model.
-func (l *lab) draft() method.Model {
+// helper returns a model that drafts as methods see it. Checks and methods share its engine: texts that end leave nothing in it.
+func (l *lab) helper(m model.Model) method.Model {
 	l.tb.Helper()
-	return l.engineOf(l.other, engine.Config{Seqs: 4}).Model()
+	e, ok := l.helpers[m]
+	if !ok {
+		e = l.engineOf(m, engine.Config{Seqs: 4})
+		l.helpers[m] = e
+	}
+	return e.Model()
 }
 
-// canvas makes an engine for a draft model of masked diffusion. One of the suite's vocabulary drafts what the target prefers, first of all.
+// canvas returns a draft model of masked diffusion. One of the suite's vocabulary drafts what the target prefers, first of all.
 func (l *lab) canvas() method.Model {
 	l.tb.Helper()
+	if l.blocks != nil {
+		return l.helper(l.blocks)
+	}
 	s := modeltest.Spec{Seed: 2, Arch: "dream"}
 	if n := l.other.Info().Vocabulary; n != vocabulary {
 		s.Vocab, s.Context = n, l.other.Info().Context
 		metadata, tensors := s.Parts(l.tb)
-		return l.engineOf(l.open(metadata, tensors), engine.Config{Seqs: 4}).Model()
+		l.blocks = l.open(metadata, tensors)
+	} else {
+		l.blocks = l.model(s)
 	}
-	return l.engineOf(l.model(s), engine.Config{Seqs: 4}).Model()
+	return l.helper(l.blocks)
 }
 
 func (l *lab) engineOf(m model.Model, c engine.Config) *engine.Engine {

@@ -19,21 +19,21 @@ func TestMain(m *testing.M) { os.Exit(fileio.RunApart(m)) }
 
 func TestMethods(t *testing.T) {
 	l := newLab(t)
-	for _, info := range method.All() {
+	for n, info := range method.All() {
 		if l.offers(info) {
-			t.Run(info.Name, func(t *testing.T) { suite(t, l, info) })
+			t.Run(info.Name, func(t *testing.T) { suite(t, l, info, n) })
 		}
 	}
 }
 
-// TestBlockMethods runs the suite of the method masks on a model of blocks that decodes token by token, and a quarter of that of every other exact method that needs no modules: on one
+// TestBlockMethods runs the suite of the method masks on a model of blocks that decodes token by token, and a sixth of that of every other exact method that needs no modules: on one
 // whose rows give the token behind their own place, and by turns on one whose rows ask with a mask.
 func TestBlockMethods(t *testing.T) {
 	for shift, name := range map[bool]string{true: "shifted", false: "asks"} {
 		l := newLab(t)
 		l.target, l.free = l.model(modeltest.Spec{Arch: "sdar", Seed: 1, Shift: shift}), !shift
 		for n, info := range method.All() {
-			every := 4
+			every := 6
 			if info.Name == "masks" {
 				every = 1
 			}
@@ -63,7 +63,7 @@ var recurrent = []struct {
 	{"alone", func(l *lab, seed uint64) model.Model { return l.recurrent(modeltest.Recurrent{Seed: seed}) }},
 }
 
-// TestRecurrentMethods runs a third of the suite of every exact method on a model with recurrent layers, by turns; the long run all of it on each.
+// TestRecurrentMethods runs a fifth of the suite of every exact method on a model with recurrent layers, by turns; the long run all of it on each.
 func TestRecurrentMethods(t *testing.T) {
 	labs := make([]*lab, len(recurrent))
 	for m, r := range recurrent {
@@ -72,19 +72,19 @@ func TestRecurrentMethods(t *testing.T) {
 	for n, info := range method.All() {
 		for m, r := range recurrent {
 			if info.Grade == method.Exact && labs[m].offers(info) && (m == n%len(recurrent) || long) {
-				t.Run(info.Name+"/"+r.name, func(t *testing.T) { share(t, labs[m], info, n/len(recurrent), 3) })
+				t.Run(info.Name+"/"+r.name, func(t *testing.T) { share(t, labs[m], info, n/len(recurrent), 5) })
 			}
 		}
 	}
 }
 
-// TestSources runs a third of the suite on an encoder-decoder, by turns, with the exact methods that need no second model; the long run all of it.
+// TestSources runs a fifth of the suite on an encoder-decoder, by turns, with the exact methods that need no second model; the long run all of it.
 func TestSources(t *testing.T) {
 	l := newLab(t)
 	l.target = l.model(modeltest.Spec{Arch: "t5", KVHeads: 4, Seed: 9})
 	for n, info := range method.All() {
 		if info.Grade == method.Exact && info.Kind != method.KindModel && info.Kind != method.KindHeads && l.offers(info) {
-			t.Run(info.Name, func(t *testing.T) { share(t, l, info, n, 3) })
+			t.Run(info.Name, func(t *testing.T) { share(t, l, info, n, 5) })
 		}
 	}
 }

@@ -16,8 +16,15 @@ import (
 	_ "grove/method/all" // links the methods
 )
 
-// suite runs every check on a method, with the models of a lab that other methods share.
-func suite(t *testing.T, l *lab, info method.Info) { share(t, l, info, 0, 1) }
+// suite runs every check on the n-th method, with the models of a lab that other methods share. The short run leaves out every other one of those that
+// repeat a path which another check takes too, by turns.
+func suite(t *testing.T, l *lab, info method.Info, n int) {
+	for i, c := range checks {
+		if long || !c.repeats || (i+n)%2 == 0 {
+			c.test(t, l, info)
+		}
+	}
+}
 
 // share is suite with one of every other checks, from the first one on; the long run does all.
 func share(t *testing.T, l *lab, info method.Info, first, every int) {
@@ -25,32 +32,39 @@ func share(t *testing.T, l *lab, info method.Info, first, every int) {
 		if !long && (i+first)%every != 0 {
 			continue
 		}
-		t.Run(c.name, func(t *testing.T) {
-			if err := c.run(&subject{lab: l, info: info, ctx: t.Context()}); err != nil {
-				t.Error(err)
-			}
-		})
+		c.test(t, l, info)
 	}
 }
 
-// checks are the tests of the suite by name.
-var checks = []struct {
-	name string
-	run  func(*subject) error
-}{
-	{"alone", alone},
-	{"accepts", accepts},
-	{"interleaved", interleaved},
-	{"append", appends},
-	{"truncate and fork", forks},
-	{"context end", contextEnd},
-	{"small steps", smallSteps},
-	{"edges", edges},
-	{"at once", atOnce},
-	{"constrained", constrained},
-	{"distribution", distribution},
-	{"allocations", allocations},
-	{"memory", memory},
+// check is a test of the suite.
+type check struct {
+	name    string
+	run     func(*subject) error
+	repeats bool // a path of other checks, with other texts
+}
+
+func (c check) test(t *testing.T, l *lab, info method.Info) {
+	t.Run(c.name, func(t *testing.T) {
+		if err := c.run(&subject{lab: l, info: info, ctx: t.Context()}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+var checks = []check{
+	{"alone", alone, false},
+	{"accepts", accepts, false},
+	{"interleaved", interleaved, true},
+	{"append", appends, true},
+	{"truncate and fork", forks, false},
+	{"context end", contextEnd, true},
+	{"small steps", smallSteps, true},
+	{"edges", edges, true},
+	{"at once", atOnce, false},
+	{"constrained", constrained, false},
+	{"distribution", distribution, false},
+	{"allocations", allocations, false},
+	{"memory", memory, true},
 }
 
 // subject is a method under test.
@@ -84,7 +98,7 @@ func (s *subject) turn(i int) []sample.Params {
 func (s *subject) open(e *engine.Engine, eager bool) (*engine.Drafting, error) {
 	env := method.Env{Datastore: s.store}
 	if s.info.Kind == method.KindModel {
-		env.Draft, env.Middle = s.draft(), s.engineOf(s.between, engine.Config{Seqs: 4}).Model()
+		env.Draft, env.Middle = s.helper(s.other), s.helper(s.between)
 		if s.info.Name == "deer" {
 			env.Draft = s.canvas()
 		}

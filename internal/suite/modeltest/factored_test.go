@@ -73,7 +73,7 @@ func TestFactored(t *testing.T) {
 			if small, whole := a.Model.Info().Bytes, b.Model.Info().Bytes; name == "low rank" && small >= whole {
 				t.Errorf("factors have %d bytes, products %d", small, whole)
 			}
-			archBits(t, a, file.file(t))
+			archBits(t, a, file.file(t), len(name))
 		})
 	}
 }

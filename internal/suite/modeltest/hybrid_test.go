@@ -71,14 +71,14 @@ func TestHybridFolders(t *testing.T) {
 
 // TestHybridBits checks the equalities of bits with weights of other types than those of archs, and with mixtures.
 func TestHybridBits(t *testing.T) {
-	for _, s := range []Spec{
+	for n, s := range []Spec{
 		{Arch: "jamba", Type: tensor.Q8_0, Experts: 6, ExpertsPerToken: 2}, {Arch: "granitehybrid", Type: tensor.Q4_0, Experts: 6, ExpertsPerToken: 2},
 		{Arch: "nemotron_h_moe", Type: tensor.Q8_0, Layers: 6, Scan: synthetic.Scan{Narrow: 32}},
 		{Arch: "falcon-h1", Type: tensor.F16}, {Arch: "mamba2", Type: tensor.BF16}, {Arch: "sambay", Type: tensor.Q4_0, Layers: 12},
 	} {
 		t.Run(s.Arch, func(t *testing.T) {
 			file := s.File(t)
-			archBits(t, New(t, file, Config{CacheType: tensor.F32, Threads: 2, Context: 256}), file)
+			archBits(t, New(t, file, Config{CacheType: tensor.F32, Context: 256}), file, n)
 		})
 	}
 }

@@ -245,13 +245,13 @@ func TestKinds(t *testing.T) {
 
 // TestFamilyBits checks the bits of models with chunks that end within a page, and of those whose rows carry more than a stream.
 func TestFamilyBits(t *testing.T) {
-	for _, spec := range []Spec{
+	for n, spec := range []Spec{
 		{Arch: "llama4", Type: tensor.Q8_0, Layers: 5}, {Arch: "gemma3n", Type: tensor.F16}, {Arch: "gemma4", Type: tensor.BF16, Experts: 6, ExpertsPerToken: 2},
 	} {
 		t.Run(spec.Arch, func(t *testing.T) {
 			file := spec.File(t)
-			r := New(t, file, Config{CacheType: tensor.F32, Threads: 2, Context: 256})
-			archBits(t, r, file)
+			r := New(t, file, Config{CacheType: tensor.F32, Context: 256})
+			archBits(t, r, file, n)
 			checkMixtures(t, r)
 		})
 	}

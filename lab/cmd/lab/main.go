@@ -3,14 +3,11 @@
 package main
 
 import (
-	"errors"
 	"os"
 
 	"github.com/alecthomas/kong"
 
-	"grove/internal/command/exit"
 	"grove/internal/command/flags"
-	"grove/internal/command/terminal"
 )
 
 // commands is the command line. Flags are those of grove's commands.
@@ -23,27 +20,11 @@ type commands struct {
 	Plan   planCommand   `cmd:"" help:"Predict what decoding costs on machines: replicas, layers split, attention apart."`
 }
 
-func main() { os.Exit(run(os.Args[1:])) }
-
-// run runs the command of the arguments and returns the exit code.
-func run(args []string) int {
-	open := func() *kong.Kong {
-		return kong.Must(&commands{}, kong.Name("lab"), kong.Description("Programs of grove's laboratory."),
-			kong.ConfigureHelp(kong.HelpOptions{NoExpandSubcommands: true, Compact: true}),
-			kong.ValueFormatter(flags.Describe), kong.Resolvers(kong.ResolverFunc(flags.Variables)),
-			kong.WithHyphenPrefixedParameters(true), kong.Writers(terminal.Stdout, os.Stderr))
-	}
-	parser := open()
-	args, err := flags.RewriteArguments(parser.Model, func() *kong.Application { return open().Model }, args, os.Stderr)
-	if err != nil {
-		return exit.Report(os.Stderr, err)
-	}
-	command, err := flags.ParseArguments(parser, args)
-	if err == nil {
-		err = flags.RunArguments(command)
-	}
-	if parse := new(exit.ParseError); errors.As(err, &parse) {
-		command = parse.Line
-	}
-	return exit.Report(os.Stderr, flags.Blame(command, err))
+// program is the command line.
+var program = flags.Program{
+	Name: "lab", Description: "Programs of grove's laboratory.",
+	Help:     kong.HelpOptions{NoExpandSubcommands: true, Compact: true},
+	Commands: func() any { return new(commands) },
 }
+
+func main() { os.Exit(program.Run(os.Args[1:])) }

@@ -1,24 +1,20 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"grove/internal/model/synthetic"
+	"grove/internal/suite/scripts"
 	"grove/internal/weights/gguf"
 )
 
-func TestMain(m *testing.M) {
-	testscript.Main(withGrove{m}, map[string]func(){"lab": main})
-}
+func TestMain(m *testing.M) { os.Exit(scripts.Main(withGrove{m}, "lab", program.Run)) }
 
 // withGrove builds grove for the scripts, and runs tests out of the user's cache directory.
 type withGrove struct{ m *testing.M }
@@ -50,44 +46,10 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
-		RequireExplicitExec: true,
-		RequireUniqueNames:  true,
-		Deadline:            time.Now().Add(3 * time.Minute),
-		Setup: func(env *testscript.Env) error {
-			env.Setenv("GOLDEN", golden)
-			if err := writeEncoder(filepath.Join(env.WorkDir, "bert.gguf")); err != nil {
-				return err
-			}
-			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, "cache"))
-			return nil
-		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"fails": fails},
-	})
-}
-
-// fails CODE MESSAGE COMMAND... runs a command that must end with the code and a line "grove: MESSAGE",
-// and nothing else, on standard error.
-func fails(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 3 {
-		ts.Fatalf("usage: fails code message command...")
-	}
-	want, err := strconv.Atoi(args[0])
-	ts.Check(err)
-	code := 0
-	var failed *exec.ExitError
-	if err := ts.Exec(args[2], args[3:]...); errors.As(err, &failed) {
-		code = failed.ExitCode()
-	} else {
-		ts.Check(err)
-	}
-	if code != want {
-		ts.Fatalf("exit code %d, want %d", code, want)
-	}
-	if got, want := ts.ReadFile("stderr"), "grove: "+args[1]+"\n"; got != want {
-		ts.Fatalf("standard error is\n%swant\n%s", got, want)
-	}
+	testscript.Run(t, scripts.Params(func(env *testscript.Env) error {
+		env.Setenv("GOLDEN", golden)
+		return writeEncoder(filepath.Join(env.WorkDir, "bert.gguf"))
+	}, map[string]func(*testscript.TestScript, bool, []string){}))
 }
 
 // writeEncoder writes an encoder of random weights.
