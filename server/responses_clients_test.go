@@ -184,7 +184,7 @@ func TestResponsesReferences(t *testing.T) {
 	list := s.get(t, "/v1/responses/"+first["id"].(string)+"/input_items")
 	reference := func(id any) string { return `{"type":"item_reference","id":` + quoteAny(t, id) + `}` }
 	const count = "/v1/responses/input_tokens"
-	got := s.post(t, count, `{"input":[`+reference(list.at("data/0/id"))+`,`+reference(first.at("output/0/id"))+`,{"role":"user","content":"b"}]}`)
+	got := s.post(t, count, `{"input":[`+reference(list.at("data/0/id"))+`,`+strings.Replace(reference(first.at("output/0/id")), `"type":"item_reference",`, "", 1)+`,{"role":"user","content":"b"}]}`)
 	want := s.post(t, count, `{"previous_response_id":`+quoteAny(t, first["id"])+`,"input":"b"}`)
 	if got["input_tokens"] != want["input_tokens"] || got["object"] != "response.input_tokens" {
 		t.Errorf("%v by references, %v by the answer", got, want)

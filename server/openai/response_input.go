@@ -160,7 +160,11 @@ func (q *responsesRequest) messages(x *driver.Request, earlier []message) (*read
 
 // add adds an item.
 func (c *reading) add(i int, item *inputItem) error {
-	switch item.Type {
+	kind := item.Type
+	if kind == "" && item.Role == "" && item.Content == nil && item.ID != "" {
+		kind = "item_reference"
+	}
+	switch kind {
 	case "", "message":
 		if last := c.assistant(false); item.Role == "assistant" && last != nil && last.Content == nil && len(last.ToolCalls) == 0 {
 			last.Content = item.Content
