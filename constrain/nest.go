@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"grove/constrain/grammar"
@@ -36,6 +35,8 @@ type NestOptions struct {
 	Value func(schema json.RawMessage) (grammar.Source, error)
 	// Texts returns the strings of a schema, as they are without quotes and escapes.
 	Texts func(schema json.RawMessage) (regex.ID, error)
+	// Held returns the grammar of the texts that keep to a text in a syntax, lark or regex, whose lexemes are in the store.
+	Held func(syntax, text string) (grammar.Source, error)
 	// Spell returns the bytes of a mark, in which special tokens are "\xff[ID]". Nil: marks are texts.
 	Spell func(mark string) (string, error)
 	// Ends reports whether a special token ends texts: behind it nothing follows. Nil: none does.
@@ -70,10 +71,14 @@ type value struct {
 	grammar.Source
 	without regex.ID // what no lexeme has in it; [regex.Nothing]: nothing
 	ignored regex.ID // what may stand before a lexeme; [regex.Nothing]: nothing
+	kind    calls.Kind
 	lexemes map[regex.ID]regex.ID
 }
 
-type valueKey struct{ schema, without string }
+type valueKey struct {
+	kind            calls.Kind
+	schema, without string
+}
 
 // CompileNest returns the grammar of a tree. Errors name the function of the leaf at fault, and are those of its schema.
 func CompileNest(g calls.Grammar, o NestOptions) (grammar.Source, error) {
@@ -179,9 +184,15 @@ func (s *nestSource) rule(g calls.Grammar, depth int) (grammar.Node, error) {
 	switch {
 	case depth > maxDepth:
 		return 0, errDepth
-	case g.Kind == calls.JSON:
+	case g.Kind == calls.JSON, g.Kind == calls.Held:
 		n, err := s.value(&g)
 		return n, named(g.Name, err)
+	case g.Kind == calls.HeldString:
+		n, err := s.value(&g)
+		if err != nil {
+			return 0, err
+		}
+		return s.between(n, s.o.Store.Literal(`"`)), nil
 	case g.Kind == calls.Alt:
 		first, end := s.node(false), s.node(true)
 		for _, p := range g.Of {
@@ -226,22 +237,42 @@ func (s *nestSource) repeat(g calls.Grammar, depth int) (grammar.Node, error) {
 	return to, nil
 }
 
-// value returns the first node of a schema's grammar.
+// between returns the first node of a rule with a lexeme before and behind another rule.
+func (s *nestSource) between(n grammar.Node, lexeme regex.ID) grammar.Node {
+	end, behind, before, first := s.node(true), s.node(false), s.node(false), s.node(false)
+	s.nodes[behind].edges = []grammar.Edge{{Lexeme: lexeme, To: end}}
+	s.nodes[before].edges = []grammar.Edge{{Call: n, To: behind}}
+	s.nodes[first].edges = []grammar.Edge{{Lexeme: lexeme, To: before}}
+	return first
+}
+
+// value returns the first node of a leaf's grammar: of a schema, or of what a text is held to.
 func (s *nestSource) value(g *calls.Grammar) (grammar.Node, error) {
-	key := valueKey{string(g.Schema), strings.Join(g.Without, "\xff")}
+	key := valueKey{g.Kind, g.Syntax + string(g.Schema) + g.Text, strings.Join(g.Without, "\xff")}
 	v, ok := s.values[key]
 	if !ok {
-		source, err := s.o.Value(g.Schema)
+		source, err := s.leaf(g)
 		if err != nil {
 			return 0, err
 		}
-		v = &value{Source: source, ignored: source.Ignored(), lexemes: map[regex.ID]regex.ID{}}
+		v = &value{Source: source, ignored: source.Ignored(), kind: g.Kind, lexemes: map[regex.ID]regex.ID{}}
 		if v.without = regex.Nothing; len(g.Without) > 0 {
-			v.without = s.without(g.Without)
+			v.without = s.without(g.Without, g.Kind == calls.Held)
 		}
 		s.values[key] = v
 	}
 	return s.number(inner{v, v.Start()}), nil
+}
+
+// leaf returns the grammar of a leaf by itself.
+func (s *nestSource) leaf(g *calls.Grammar) (grammar.Source, error) {
+	if g.Kind == calls.JSON {
+		return s.o.Value(g.Schema)
+	}
+	if s.o.Held == nil {
+		return nil, errors.New("nest: texts are not held to grammars here")
+	}
+	return s.o.Held(g.Syntax, g.Text)
 }
 
 // number returns the node of a schema's node. The tree's own nodes are numbered from 0, those of schemas from -1 down.
@@ -318,6 +349,13 @@ func (s *nestSource) Edges(dst []grammar.Edge, n grammar.Node) ([]grammar.Edge, 
 // reads returns Read of an edge for the nodes of the whole.
 func (s *nestSource) reads(v *value, read func([]byte) (grammar.Node, error)) func([]byte) (grammar.Node, error) {
 	return func(text []byte) (grammar.Node, error) {
+		if v.kind == calls.HeldString {
+			var plain string
+			if err := json.Unmarshal([]byte(`"`+string(text)+`"`), &plain); err != nil {
+				return 0, grammar.ErrRefused
+			}
+			text = []byte(plain)
+		}
 		if v.ignored != regex.Nothing {
 			text = bytes.TrimLeft(text, " \t\r\n")
 		}
@@ -331,7 +369,7 @@ func (s *nestSource) reads(v *value, read func([]byte) (grammar.Node, error)) fu
 
 // lexeme returns a lexeme of a schema's grammar with what may stand before it, and without what must not be in it.
 func (v *value) lexeme(r *regex.Store, id regex.ID) regex.ID {
-	if v.ignored == regex.Nothing && v.without == regex.Nothing {
+	if v.ignored == regex.Nothing && v.without == regex.Nothing && v.kind != calls.HeldString {
 		return id
 	}
 	known, ok := v.lexemes[id]
@@ -340,8 +378,15 @@ func (v *value) lexeme(r *regex.Store, id regex.ID) regex.ID {
 		if v.without != regex.Nothing {
 			known = r.And(known, v.without)
 		}
-		if v.ignored != regex.Nothing && known != regex.Nothing {
+		switch {
+		case v.ignored == regex.Nothing || known == regex.Nothing:
+		case v.kind == calls.JSON:
 			known = r.Concat(r.Repeat(v.ignored, 0, 1), known)
+		default:
+			known = r.Concat(r.Repeat(v.ignored, 0, -1), known)
+		}
+		if v.kind == calls.HeldString {
+			known = regex.Escaped(r, known)
 		}
 		if known != regex.Nothing && r.IsEmpty(known) {
 			known = regex.Nothing
@@ -349,144 +394,4 @@ func (v *value) lexeme(r *regex.Store, id regex.ID) regex.ID {
 		v.lexemes[id] = known
 	}
 	return known
-}
-
-// isRegular reports whether a tree has no schemas in it.
-func isRegular(g *calls.Grammar) bool {
-	if g.Kind == calls.JSON {
-		return false
-	}
-	for i := range g.Of {
-		if !isRegular(&g.Of[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-// lexeme returns the regular expression of a tree without schemas.
-func (s *nestSource) lexeme(g *calls.Grammar) (regex.ID, error) {
-	r := s.o.Store
-	switch g.Kind {
-	case calls.Literal:
-		return r.Literal(g.Text), nil
-	case calls.Marker:
-		return s.mark(g.Text)
-	case calls.Space:
-		return r.Repeat(chars(r, " \t\r\n", false), 0, g.Max), nil
-	case calls.Chars:
-		return r.Repeat(chars(r, g.Text, false), g.Min, g.Max), nil
-	case calls.Free:
-		return s.free(g), nil
-	case calls.Raw:
-		return s.raw(g)
-	case calls.Repeat:
-		one, err := s.lexeme(&g.Of[0])
-		return r.Repeat(one, g.Min, g.Max), err
-	}
-	var all []regex.ID
-	for i := range g.Of {
-		id, err := s.lexeme(&g.Of[i])
-		if err != nil {
-			return 0, err
-		}
-		all = append(all, id)
-	}
-	if g.Kind == calls.Alt {
-		return r.Or(all...), nil
-	}
-	return r.Concat(all...), nil
-}
-
-// mark returns the regular expression of a mark. What a token that ends texts follows is left out, as nothing can.
-func (s *nestSource) mark(text string) (regex.ID, error) {
-	spelled := text
-	if s.o.Spell != nil {
-		var err error
-		if spelled, err = s.o.Spell(text); err != nil {
-			return 0, err
-		}
-	}
-	if at := s.end(spelled); at >= 0 {
-		spelled = spelled[:at]
-	}
-	return s.o.Store.Literal(spelled), nil
-}
-
-// end returns the offset of the first token that ends texts; -1: there is none.
-func (s *nestSource) end(spelled string) int {
-	for at := 0; s.o.Ends != nil; {
-		n := strings.Index(spelled[at:], "\xff[")
-		if n < 0 {
-			break
-		}
-		at += n
-		digits, _, _ := strings.Cut(spelled[at+2:], "]")
-		if id, err := strconv.Atoi(digits); err == nil && s.o.Ends(token.ID(id)) {
-			return at
-		}
-		at += 2
-	}
-	return -1
-}
-
-// free returns the regular expression of free text.
-func (s *nestSource) free(g *calls.Grammar) regex.ID {
-	r := s.o.Store
-	any := r.Repeat(r.AnyRune(), 0, -1)
-	all := []regex.ID{any}
-	if len(g.Without) > 0 {
-		all = append(all, s.without(g.Without))
-	}
-	if g.NotFirst != "" {
-		const blanks = " \t\r\n"
-		behind := r.Concat(chars(r, blanks+g.NotFirst, true), any)
-		all = append(all, r.Concat(r.Repeat(chars(r, blanks, false), 0, -1), r.Or(regex.Epsilon, behind)))
-	}
-	if g.NotLast != "" {
-		all = append(all, r.Or(regex.Epsilon, r.Concat(any, chars(r, g.NotLast, true))))
-	}
-	return r.And(all...)
-}
-
-// raw returns the regular expression of the strings of a schema, as they are.
-func (s *nestSource) raw(g *calls.Grammar) (regex.ID, error) {
-	r := s.o.Store
-	texts, err := s.o.Texts(g.Schema)
-	if err != nil {
-		return regex.Nothing, named(g.Name, err)
-	}
-	any, line := r.Repeat(r.AnyRune(), 0, -1), r.Literal("\n")
-	all := r.And(texts, s.without(g.Without), r.Not(r.Concat(line, any, line)))
-	if r.IsEmpty(all) {
-		return regex.Nothing, named(g.Name, errors.New("nest: no text satisfies the schema"))
-	}
-	return all, nil
-}
-
-// without returns the regular expression of all texts that have none of some in them.
-func (s *nestSource) without(texts []string) regex.ID {
-	r := s.o.Store
-	var bytes regex.Set
-	for i := range 0xff {
-		bytes[i>>6] |= 1 << (i & 63)
-	}
-	any := r.Repeat(r.Bytes(bytes), 0, -1)
-	var all []regex.ID
-	for _, text := range texts {
-		all = append(all, r.Concat(any, r.Literal(text), any))
-	}
-	return r.Not(r.Or(all...))
-}
-
-// chars returns the regular expression of one ASCII character of a text, or of one character that is none of them.
-func chars(r *regex.Store, text string, not bool) regex.ID {
-	var all []regex.ID
-	for _, c := range text {
-		all = append(all, r.Runes(regex.Range{Lo: c, Hi: c}))
-	}
-	if !not {
-		return r.Or(all...)
-	}
-	return r.And(r.AnyRune(), r.Not(r.Or(all...)))
 }

@@ -11,6 +11,7 @@ import (
 	"grove/constrain"
 	"grove/constrain/earley"
 	"grove/constrain/grammar"
+	"grove/constrain/lark"
 	"grove/constrain/regex"
 	"grove/constrain/schema"
 	"grove/constrain/vocab"
@@ -59,6 +60,9 @@ func compile(g calls.Grammar, spell func(string) (string, error)) (grammar.Sourc
 	return constrain.CompileNest(g, constrain.NestOptions{
 		Store: r, Spell: spell, Ends: func(id token.ID) bool { return id == end },
 		Texts: func(text json.RawMessage) (regex.ID, error) { return schema.Texts(text, schema.Options{Store: r}) },
+		Held: func(_, text string) (grammar.Source, error) {
+			return lark.Parse([]byte(text), lark.Options{Store: r})
+		},
 		Value: func(text json.RawMessage) (grammar.Source, error) {
 			return schema.Compile(text, schema.Options{Store: r})
 		},
@@ -118,6 +122,29 @@ func holds(t *testing.T, text, parameters string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return takes(t, src, text)
+}
+
+// linesGrammar is what the text of the tool edit is held to: lines in balanced brackets, with what JSON escapes.
+const linesGrammar = "start: \"(\" NL (line | start)* \")\" NL\nline: /[ab<>\"\\\\é]+/ NL\nNL: /\\n/\n%ignore /\\t/"
+
+// holdsLines reports whether the text of a call of edit keeps to its grammar.
+func holdsLines(t *testing.T, arguments string) bool {
+	t.Helper()
+	var o struct{ Input string }
+	if err := json.Unmarshal([]byte(arguments), &o); err != nil {
+		return false
+	}
+	src, err := lark.Parse([]byte(linesGrammar), lark.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return takes(t, src, o.Input)
+}
+
+// takes reports whether a grammar takes a text.
+func takes(t *testing.T, src grammar.Source, text string) bool {
+	t.Helper()
 	e, err := earley.New(src, letters(t), earley.Limits{})
 	if err != nil {
 		t.Fatal(err)
@@ -131,6 +158,7 @@ func holds(t *testing.T, text, parameters string) bool {
 }
 
 var schemas = map[string]string{
+	"edit": `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}`,
 	"look": `{"type":"object","properties":{"at":{"type":"string"},"n":{"type":"integer"}},"required":["at"],"additionalProperties":false}`,
 	"add":  `{"type":"object","properties":{"a":{"type":"array","items":{"$ref":"#/$defs/word"},"maxItems":2},"c":{"type":"boolean"},"e":{"enum":["1","x y"]}},"required":["e"],"additionalProperties":false,"$defs":{"word":{"type":"string","maxLength":3}}}`,
 	"list": ``,
@@ -157,6 +185,9 @@ func TestCalls(t *testing.T) {
 		}
 		tools = append(tools, json.RawMessage(tool+"}}"))
 	}
+	edit := calls.Function{Name: "edit", Parameters: json.RawMessage(schemas["edit"]), Input: &calls.Input{Syntax: "lark", Definition: linesGrammar}}
+	all = append(all, edit)
+	tools = append(tools, json.RawMessage(`{"type":"function","function":{"name":"edit","parameters":`+schemas["edit"]+`}}`))
 	none := func(string) bool { return false }
 	for _, sign := range families {
 		t.Run(sign, func(t *testing.T) {
@@ -179,7 +210,7 @@ func TestCalls(t *testing.T) {
 					for _, p := range append(r.Add(text, ""), r.End()...) {
 						if p.Kind == answer.CallPart {
 							n++
-							if !holds(t, p.Call.Arguments, schemas[p.Call.Name]) {
+							if edited := p.Call.Name == "edit"; edited && !holdsLines(t, p.Call.Arguments) || !edited && !holds(t, p.Call.Arguments, schemas[p.Call.Name]) {
 								t.Errorf("%q: the arguments %s", text, p.Call.Arguments)
 							}
 						}
@@ -224,6 +255,10 @@ func TestTexts(t *testing.T) {
 		{"a string as it is", calls.All(calls.Text("<"), calls.Grammar{Kind: calls.Raw, Schema: json.RawMessage(`{"type":"string","pattern":"^[a-z\"\\n]+$","maxLength":3}`), Without: []string{"q"}}, calls.Mark("</x>")),
 			[]string{"<ab</x>", `<a"b</x>`, "<\na</x>", "<a\n</x>"}, []string{"<abcd</x>", "<A</x>", "<\na\n</x>", "<aq</x>", `<"ab"</x>`, "<</x>"}},
 		{"a date as it is", calls.Grammar{Kind: calls.Raw, Schema: json.RawMessage(`{"type":"string","format":"date"}`)}, []string{"2024-02-29"}, []string{"2023-02-29", `"2024-02-29"`}},
+		{"held", calls.Grammar{Kind: calls.Held, Syntax: "lark", Text: "start: \"(\" start? \")\"\n%ignore \" \""}, []string{"()", "( ( ))", "  ()"}, []string{"(", "())", `"()"`}},
+		{"held before a mark", calls.All(calls.Grammar{Kind: calls.Held, Text: "start: (\"<\" | \"/x\" | \"a\" | \">\")+", Without: []string{"</x>"}}, calls.Mark("</x>")),
+			[]string{"a</x>", "a>/x</x>"}, []string{"</x></x>", "</x>"}},
+		{"held string", calls.Grammar{Kind: calls.HeldString, Text: "start: \"(\" start? \")\" | /[\"\\n]+/\n%ignore \" \""}, []string{`"(())"`, `" (\"\n)"`, `"\u0028\n\u0029"`}, []string{`"("`, "()", `"(")`, "\"(\n)\""}},
 	} {
 		e := engine(t, c.g, nil)
 		for _, text := range slices.Concat(c.in, c.out) {

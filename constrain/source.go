@@ -93,10 +93,23 @@ func (spec *Spec) schema(text []byte, store *regex.Store) (grammar.Source, error
 // tree returns the grammar of a tree.
 func (spec *Spec) tree(v *Vocabulary) (grammar.Source, error) {
 	store := newStore()
+	if spec.Whitespace != "any" {
+		store.PlainQuotes()
+	}
 	return CompileNest(*spec.Tree, NestOptions{
 		Store: store, Spell: v.Spell, Ends: func(id token.ID) bool { return v.trie.Kind(id) == vocab.End },
 		Value: func(text json.RawMessage) (grammar.Source, error) { return spec.schema(text, store) },
 		Texts: func(text json.RawMessage) (regex.ID, error) { return schema.Texts(text, schema.Options{Store: store}) },
+		Held: func(syntax, text string) (grammar.Source, error) {
+			if syntax == "regex" {
+				id, err := regex.Whole(store, text)
+				if err != nil {
+					return nil, err
+				}
+				return grammar.Lexeme(store, id)
+			}
+			return lark.Parse([]byte(text), lark.Options{Store: store, Special: func(token.ID) bool { return false }})
+		},
 	})
 }
 

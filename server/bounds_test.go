@@ -53,7 +53,7 @@ func bodies(t *testing.T) map[string]any {
 	all := map[string]any{}
 	for _, r := range apis() {
 		method, path, _ := strings.Cut(r.Patterns[0], " ")
-		none := strings.HasPrefix(path, "/slots/") || path == "/lora-adapters" || strings.HasPrefix(path, "/api/") && slices.Contains([]string{"create", "copy", "push", "blobs"}, strings.Split(path, "/")[2])
+		none := strings.HasPrefix(path, "/slots/") || path == "/lora-adapters" || path == "/v1/responses/compact" || strings.HasSuffix(path, "/cancel") || strings.HasPrefix(path, "/api/") && slices.Contains([]string{"create", "copy", "push", "blobs"}, strings.Split(path, "/")[2])
 		switch {
 		case r.Body != nil:
 			all[method+" "+path] = r.Body
@@ -245,7 +245,7 @@ var (
 		"layers":   `0`,
 		"messages": `{"role":"user","content":""}`, "/v1/responses input": `{"role":"user","content":""}`, "tools": `{"type":"function","function":{"name":"f"}}`,
 		"/v1/messages tools": `{"name":"f","input_schema":{}}`, "/v1/messages/count_tokens tools": `{"name":"f","input_schema":{}}`, "/v1/responses tools": `{"type":"function","name":"f"}`,
-		"content": `{"type":"text","text":""}`, "/embedding content": `"a"`, "/v1/embeddings content": `"a"`, "system": `{"type":"text","text":""}`, "output": `{"type":"text","text":""}`, "tool_calls": `{}`, "logit_bias": `[5,1]`,
+		"content": `{"type":"text","text":""}`, "/embedding content": `"a"`, "/v1/embeddings content": `"a"`, "system": `{"type":"text","text":""}`, "summary": `{"type":"summary_text","text":""}`, "output": `{"type":"text","text":""}`, "tool_calls": `{}`, "logit_bias": `[5,1]`,
 		"stop_token_ids": `5`, "tokens": `5`, "grammar_triggers": `{"type":1,"value":"a"}`, "structured_outputs": `{}`, "context": `5`, "lora": `{"id":0,"scale":1}`, "options.lora": `{"id":0,"scale":1}`, "input_extra": `{"text":""}`,
 	}
 )

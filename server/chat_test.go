@@ -167,6 +167,12 @@ func TestChatRefused(t *testing.T) {
 
 // serveCaller starts a server of a model with tokens that begin and end thoughts, and one that is a call.
 func serveCaller(t *testing.T) *site {
+	return serveSaying(t, `<tool_call>{"name":"look","arguments":{"at":"home"}}</tool_call>`)
+}
+
+// serveSaying serves a model with a token of a text.
+func serveSaying(t testing.TB, text string) *site {
+	t.Helper()
 	file, err := os.ReadFile("../internal/suite/modeltest/testdata/llama-gqa.gguf")
 	if err != nil {
 		t.Fatal(err)
@@ -175,13 +181,13 @@ func serveCaller(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	changes := []gguf.KV{template}
+	changes := []gguf.KV{template, {Key: "llama.context_length", Value: gguf.Of(uint32(1 << 16))}}
 	for _, kv := range f.Metadata {
 		switch v := kv.Value.Any().(type) {
 		case []string:
 			if kv.Key == "tokenizer.ggml.tokens" {
 				v = slices.Clone(v)
-				v[319] = `<tool_call>{"name":"look","arguments":{"at":"home"}}</tool_call>`
+				v[319] = text
 				v[315], v[316] = "</think>", "<think>"
 				changes = append(changes, gguf.KV{Key: kv.Key, Value: gguf.ArrayOf(v)})
 			}
@@ -193,7 +199,7 @@ func serveCaller(t *testing.T) *site {
 			}
 		}
 	}
-	return serveModels(t, server.Config{}, source(modelName, edited(t, file, changes...), grove.Options{Parallel: 2, Threads: 1}))
+	return serveModels(t, server.Config{}, source(modelName, edited(t, file, changes...), grove.Options{Parallel: 2, Threads: 1, Context: 1 << 15}))
 }
 
 // TestToolCalls: a model that is made to call a tool, whole and as a stream.

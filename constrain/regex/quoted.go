@@ -15,6 +15,8 @@ const (
 	quoteLow           // the backslash of a low surrogate; code: the high surrogate
 	quoteLowU          // its u; code: the high surrogate
 	quoteLowHex        // its digits; code: (high&0x3FF)<<20 | count<<16 | value
+
+	quoteBare = 1 << 8 // beside a state: the string ends with its text, without a quote
 )
 
 const (
@@ -50,6 +52,17 @@ func (s *Store) Quoted(body ID) ID {
 	return s.quoted(body, quoteOpen, 0)
 }
 
+// Escaped returns the parts of JSON strings, without quotes, whose decoded text is in body: one behind the other they are a string's text.
+func Escaped(s *Store, body ID) ID {
+	if s.err != nil {
+		return Nothing
+	}
+	if !s.has(body, isText) {
+		body = s.and2(body, s.allText)
+	}
+	return s.quoted(body, quoteText|quoteBare, 0)
+}
+
 // quoted returns the rest of a JSON string in a state of the decoder, or Nothing if it cannot be completed.
 func (s *Store) quoted(body ID, state, code uint32) ID {
 	n := node{kind: kindQuoted, a: uint32(body), b: state, c: code, depth: s.nodes[body].depth + 1}
@@ -59,8 +72,11 @@ func (s *Store) quoted(body ID, state, code uint32) ID {
 	if id, _ := s.find(&n); id != 0 {
 		return id
 	}
-	if s.empty(body) || state >= quoteEscape && !s.completes(body, state, code) {
+	switch at := state &^ quoteBare; {
+	case s.empty(body) || at >= quoteEscape && !s.completes(body, at, code):
 		return Nothing
+	case state == quoteText|quoteBare && body == Epsilon:
+		return Epsilon
 	}
 	return s.add(n)
 }
@@ -70,16 +86,21 @@ func (s *Store) measureQuoted(n *node) {
 	body := &s.nodes[n.a]
 	n.flags = isSure | noFF
 	n.flag(isText, n.b == quoteOpen || body.flags&isText != 0)
+	quote := uint32(1) // at the end
+	if n.b&quoteBare != 0 {
+		quote = 0
+		n.flag(isNullable, n.b == quoteText|quoteBare && body.flags&isNullable != 0)
+	}
 	n.max = plus(times(body.max, 6), 2)
-	switch n.b {
+	switch n.b &^ quoteBare {
 	case quoteOpen:
 		n.min = plus(body.min, 2)
 	case quoteText:
-		n.min = plus(body.min, 1)
+		n.min = plus(body.min, quote)
 	default:
-		n.min = 2
+		n.min = 1 + quote
 		if body.min > 4 {
-			n.min = plus(body.min-4, 2)
+			n.min = plus(body.min-4, 1+quote)
 		}
 		n.max = plus(n.max, 12)
 	}
@@ -87,35 +108,35 @@ func (s *Store) measureQuoted(n *node) {
 
 // stepQuoted is the derivative of a JSON string.
 func (s *Store) stepQuoted(n *node, b byte) ID {
-	body := ID(n.a)
-	switch n.b {
+	body, bare := ID(n.a), n.b&quoteBare
+	switch n.b - bare {
 	case quoteOpen:
 		if b == '"' {
 			return s.quoted(body, quoteText, 0)
 		}
 	case quoteText:
 		switch {
-		case b == '"' && s.Nullable(body):
+		case b == '"' && bare == 0 && s.Nullable(body):
 			return Epsilon
 		case b == '\\':
-			return s.quoted(body, quoteEscape, 0)
+			return s.quoted(body, quoteEscape|bare, 0)
 		case b >= 0x20 && b != '"':
-			return s.quoted(s.Derive(body, b), quoteText, 0)
+			return s.quoted(s.Derive(body, b), quoteText|bare, 0)
 		}
 	case quoteEscape:
 		if i := strings.IndexByte(escapes, b); i >= 0 {
-			return s.quoted(s.Derive(body, escaped[i]), quoteText, 0)
+			return s.quoted(s.Derive(body, escaped[i]), quoteText|bare, 0)
 		}
 		if b == 'u' {
-			return s.quoted(body, quoteHex, 0)
+			return s.quoted(body, quoteHex|bare, 0)
 		}
 	case quoteLow:
 		if b == '\\' {
-			return s.quoted(body, quoteLowU, n.c)
+			return s.quoted(body, quoteLowU|bare, n.c)
 		}
 	case quoteLowU:
 		if b == 'u' {
-			return s.quoted(body, quoteLowHex, n.c&0x3FF<<20)
+			return s.quoted(body, quoteLowHex|bare, n.c&0x3FF<<20)
 		}
 	default:
 		if digit := hex(b); digit >= 0 {
@@ -141,13 +162,13 @@ func (s *Store) stepHex(body ID, state, code, digit uint32) ID {
 	}
 	r := rune(value)
 	switch {
-	case state == quoteLowHex:
+	case state&^quoteBare == quoteLowHex:
 		r = 0x10000 + rune(code>>20)<<10 + rune(value&0x3FF)
 		if value < 0xDC00 || value > 0xDFFF {
 			return Nothing
 		}
 	case value >= 0xD800 && value <= 0xDBFF:
-		return s.quoted(body, quoteLow, value)
+		return s.quoted(body, quoteLow|state&quoteBare, value)
 	case value >= 0xDC00 && value <= 0xDFFF:
 		return Nothing
 	}
@@ -158,7 +179,7 @@ func (s *Store) stepHex(body ID, state, code, digit uint32) ID {
 	for _, b := range text[:utf8.EncodeRune(text[:], r)] {
 		body = s.Derive(body, b)
 	}
-	return s.quoted(body, quoteText, 0)
+	return s.quoted(body, quoteText|state&quoteBare, 0)
 }
 
 // completes reports whether body can go on with one of the characters that a partial escape stands for.
@@ -258,7 +279,7 @@ func (s *Store) follows(id ID, seq []byteRange) bool {
 
 // partitionQuoted returns the classes of bytes of a JSON string.
 func (s *Store) partitionQuoted(n *node) uint32 {
-	switch n.b {
+	switch n.b &^ quoteBare {
 	case quoteOpen:
 		return s.marked(`"`)
 	case quoteText:

@@ -56,11 +56,14 @@ func testQuoted(t *testing.T, s *Store, may func(string) bool) {
 		"empty":    Epsilon,
 	}
 	for name, body := range bodies {
-		id := s.Quoted(body)
+		id, parts := s.Quoted(body), s.Concat(s.Literal(`"`), Escaped(s, body), s.Literal(`"`))
 		rapid.Check(t, func(t *rapid.T) {
 			s.Refuel()
 			w := spellings(t)
 			text, ok := decode(w)
+			if got, want := s.Matches(parts, w), s.Matches(id, w); got != want {
+				t.Fatalf("%s: %q between quotes: %v, want %v", name, w, got, want)
+			}
 			if got, want := s.Matches(id, w), ok && may(w) && s.Matches(body, text); got != want {
 				t.Fatalf("%s: %q: %v, want %v", name, w, got, want)
 			}

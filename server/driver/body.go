@@ -25,6 +25,19 @@ func (x *Request) Work(f func(ctx context.Context) error) error {
 	return x.held.Do(ctx, func() error { return serving.CauseOf(ctx, f(ctx)) })
 }
 
+// Detach returns the memory that the request holds for its body, for a request that goes on with it behind this one: see [Request.Adopt].
+func (x *Request) Detach() *serving.Held {
+	h := x.held
+	x.held = x.Server.Pool.Work().Hold()
+	return h
+}
+
+// Adopt takes over memory of another request.
+func (x *Request) Adopt(h *serving.Held) {
+	x.held.Release()
+	x.held = h
+}
+
 // Receive reads the body, as there is memory for it.
 func (x *Request) Receive() ([]byte, error) {
 	ctx, cancel := x.Server.Pool.Within(x.R.Context())
@@ -59,6 +72,31 @@ func (x *Request) decode(body []byte, into any) error {
 		}
 	}
 	return err
+}
+
+// LeaveOut logs parts of the request that the answer does without, and names them in its header; a part is a place, and behind a blank what is
+// there. A strict server refuses them.
+func (x *Request) LeaveOut(parts []string) error {
+	n := len(parts)
+	if n == 0 {
+		return nil
+	}
+	if x.Server.Strict {
+		var refused []error
+		for _, part := range parts {
+			place, _, _ := strings.Cut(part, " ")
+			e := wire.Unsupported(place, "the server does without it, and takes no such parts (--strict)")
+			e.Message = part + strings.TrimPrefix(e.Message, place)
+			refused = append(refused, e)
+		}
+		return wire.All(refused...)
+	}
+	named := parts[:min(n, maxIgnored)]
+	x.Server.Log.InfoContext(x.R.Context(), "parts of the request are left out", "number", n, "parts", named)
+	for _, part := range named {
+		x.Ignored(part)
+	}
+	return nil
 }
 
 // Ignored adds a part of the request to those that a header of the answer names, because the answer does without it. Bytes that a header cannot

@@ -122,6 +122,11 @@ func (x *Request) answer(q Body, framing Framing) (err error) {
 	if err = x.Read(q); err != nil {
 		return err
 	}
+	return x.Generate(q, framing)
+}
+
+// Generate answers a request of a route that generates, whose body has been read.
+func (x *Request) Generate(q Body, framing Framing) (err error) {
 	f := q.Common()
 	model, adapter := x.Server.Pool.Adapter(f.Model)
 	h, err := x.Model(model)

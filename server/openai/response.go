@@ -2,9 +2,6 @@ package openai
 
 import (
 	"encoding/json"
-	"slices"
-	"strconv"
-	"strings"
 
 	"grove"
 	"grove/internal/text/answer"
@@ -21,35 +18,11 @@ type responseEncoder struct {
 	logprobs bool
 	answer   *driver.Answer
 	status   string
+	failure  map[string]string // why it failed; nil: it did not
 	items    []*responseItem
 	sequence int // number of the next event
 	usage    *responseUsage
 	timings  *serving.Timings // of the whole answer; nil: it goes on
-}
-
-// responseItem is a message, thoughts or a call.
-type responseItem struct {
-	Type      string  `json:"type"`
-	ID        string  `json:"id"`
-	Status    string  `json:"status"`
-	Role      string  `json:"role,omitempty"`
-	Summary   *[]any  `json:"summary,omitempty"` // of thoughts: empty
-	Content   any     `json:"content,omitempty"` // of a message and of thoughts: a list of one part
-	CallID    string  `json:"call_id,omitempty"`
-	Name      string  `json:"name,omitempty"`
-	Arguments *string `json:"arguments,omitempty"`
-
-	text     strings.Builder
-	logprobs []driver.Scored
-	model    *serving.OpenModel
-}
-
-// outputText is the content of a message.
-type outputText struct {
-	Type        string         `json:"type"`
-	Text        string         `json:"text"`
-	Annotations []any          `json:"annotations"`
-	Logprobs    *wire.Sequence `json:"logprobs"`
 }
 
 type responseUsage struct {
@@ -67,7 +40,8 @@ func (e *responseEncoder) response() map[string]any {
 	if e.status == "incomplete" {
 		incomplete = map[string]string{"reason": "max_output_tokens"}
 	}
-	choice, tools, metadata, format, effort := any("auto"), q.Tools, q.Metadata, any(map[string]string{"type": "text"}), (*string)(nil)
+	choice, tools, metadata := any("auto"), q.Tools, q.Metadata
+	text, reasoning, truncation := map[string]any{"format": map[string]string{"type": "text"}}, map[string]any{"effort": nil, "summary": nil}, "disabled"
 	if q.Choice != nil {
 		choice = q.Choice
 	}
@@ -78,15 +52,21 @@ func (e *responseEncoder) response() map[string]any {
 		metadata = map[string]string{}
 	}
 	if q.Reasoning != nil {
-		effort = q.Reasoning.Effort
+		reasoning = map[string]any{"effort": q.Reasoning.Effort, "summary": q.Reasoning.Summary}
+	}
+	if q.Text.Verbosity != nil {
+		text["verbosity"] = q.Text.Verbosity
+	}
+	if q.Truncation != nil {
+		truncation = *q.Truncation
 	}
 	all := map[string]any{
 		"id": "resp_" + e.ID, "object": "response", "created_at": e.Created, "status": e.status, "model": e.Model.Name,
-		"output": append([]*responseItem{}, e.items...), "usage": e.usage, "error": nil, "incomplete_details": incomplete,
+		"output": append([]*responseItem{}, e.items...), "usage": e.usage, "error": e.failure, "incomplete_details": incomplete,
 		"instructions": q.Instructions, "max_output_tokens": q.MaxTokens, "temperature": settings.Sampling.Temperature, "top_p": settings.Sampling.AskedTopP(),
-		"tools": tools, "tool_choice": choice, "parallel_tool_calls": q.Parallel == nil || *q.Parallel, "text": map[string]any{"format": format},
-		"reasoning": map[string]any{"effort": effort, "summary": nil}, "metadata": metadata, "store": q.stores(), "background": false,
-		"previous_response_id": q.Previous, "truncation": "disabled", "service_tier": "default", "seed": settings.Sampling.Seed,
+		"tools": tools, "tool_choice": choice, "parallel_tool_calls": q.Parallel == nil || *q.Parallel, "text": text,
+		"reasoning": reasoning, "metadata": metadata, "store": q.stores(), "background": q.Background,
+		"previous_response_id": q.Previous, "truncation": truncation, "service_tier": "default", "seed": settings.Sampling.Seed,
 	}
 	if t := e.timings; t != nil && t.Grade != "" {
 		all["grade"] = t.Grade
@@ -106,12 +86,18 @@ type event struct {
 
 // emit sends events with their numbers where the answer streams.
 func (e *responseEncoder) emit(all ...event) error {
-	if e.Out == nil {
+	if e.Out == nil && e.q.made.task == nil {
 		return nil
 	}
 	for _, v := range all {
 		v.fields["type"], v.fields["sequence_number"] = v.kind, e.sequence
 		e.sequence++
+		if e.q.made.task != nil {
+			if err := e.q.made.task.add(v.kind, v.fields); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := e.Out.Named(v.kind, v.fields); err != nil {
 			return err
 		}
@@ -121,11 +107,32 @@ func (e *responseEncoder) emit(all ...event) error {
 
 // Begin implements [driver.Encoder].
 func (e *responseEncoder) Begin() error {
+	if t := e.q.made.task; t != nil {
+		if err := e.emit(event{"response.created", map[string]any{"response": e.response()}}, event{"response.queued", map[string]any{"response": e.response()}}); err != nil {
+			return err
+		}
+		return t.begin(e)
+	}
 	return e.emit(event{"response.created", map[string]any{"response": e.response()}}, event{"response.in_progress", map[string]any{"response": e.response()}})
+}
+
+// progress tells that an answer in the background is being computed.
+func (e *responseEncoder) progress() error {
+	if e.status != "queued" {
+		return nil
+	}
+	e.status = "in_progress"
+	if err := e.q.made.task.set(); err != nil {
+		return err
+	}
+	return e.emit(event{"response.in_progress", map[string]any{"response": e.response()}})
 }
 
 // Token implements [driver.Encoder].
 func (e *responseEncoder) Token(_ int, t grove.Token, _ *serving.Timings) error {
+	if err := e.progress(); err != nil {
+		return err
+	}
 	var logprobs []driver.Scored
 	if e.logprobs && t.ID != token.None {
 		s, err := e.Keep(t)
@@ -140,6 +147,9 @@ func (e *responseEncoder) Token(_ int, t grove.Token, _ *serving.Timings) error 
 // End implements [driver.Encoder].
 func (e *responseEncoder) End(answer int) error {
 	why, _ := e.Ended(answer)
+	if err := e.progress(); err != nil {
+		return err
+	}
 	if err := e.add(e.answer.Close(why), nil); err != nil {
 		return err
 	}
@@ -169,7 +179,7 @@ func (e *responseEncoder) Finish() error {
 	switch {
 	case err != nil:
 		return err
-	case e.Out == nil:
+	case e.Out == nil && e.q.made.task == nil:
 		return e.Reply(json.RawMessage(body))
 	}
 	return e.emit(event{"response." + e.status, map[string]any{"response": json.RawMessage(body)}})
@@ -177,7 +187,8 @@ func (e *responseEncoder) Finish() error {
 
 // Fail implements [driver.Encoder].
 func (e *responseEncoder) Fail(err *wire.Error) error {
-	return e.emit(event{"error", map[string]any{"code": err.Code, "message": err.Message, "param": nil}})
+	e.status, e.failure = "failed", map[string]string{"code": err.Label(), "message": err.Message}
+	return e.emit(event{"response.failed", map[string]any{"response": e.response()}}, event{"error", map[string]any{"code": err.Code, "message": err.Message, "param": nil}})
 }
 
 // add adds parts to the items. The log-probabilities of a token are with its first text.
@@ -205,118 +216,4 @@ func (e *responseEncoder) add(parts []answer.Part, logprobs []driver.Scored) err
 		}
 	}
 	return nil
-}
-
-// The types of items that have a text, which are the names of its events, too.
-const (
-	kindMessage   = "message"
-	kindReasoning = "reasoning"
-)
-
-// open returns the item that goes on, and its index; nil where none does.
-func (e *responseEncoder) open() (m *responseItem, at int) {
-	at = len(e.items) - 1
-	if at >= 0 && e.items[at].Status == "in_progress" {
-		return e.items[at], at
-	}
-	return nil, at + 1
-}
-
-// say adds to the item that goes on, where that is of the kind, or begins one.
-func (e *responseEncoder) say(kind, text string, logprobs []driver.Scored) error {
-	m, at := e.open()
-	if m != nil && m.Type != kind {
-		if err := e.endMessage("completed"); err != nil {
-			return err
-		}
-		m, at = e.open()
-	}
-	if m == nil {
-		if m = (&responseItem{Type: kind, ID: e.itemID("msg"), Status: "in_progress", Role: "assistant", Content: []any{}, model: e.Model}); kind == kindReasoning {
-			m.ID, m.Role, m.Summary = e.itemID("rs"), "", &[]any{}
-		}
-		e.items = append(e.items, m)
-		if err := e.emit(
-			event{"response.output_item.added", map[string]any{"output_index": at, "item": m}},
-			event{"response.content_part.added", map[string]any{"item_id": m.ID, "output_index": at, "content_index": 0, "part": m.part()}},
-		); err != nil {
-			return err
-		}
-	}
-	m.text.WriteString(text)
-	m.logprobs = append(m.logprobs, logprobs...)
-	fields := map[string]any{"item_id": m.ID, "output_index": at, "content_index": 0, "delta": text}
-	if kind == kindMessage {
-		fields["logprobs"] = logprobsOf(e.Model, logprobs)
-	}
-	return e.emit(event{m.event("delta"), fields})
-}
-
-// part returns the text of an item as a part of its content.
-func (m *responseItem) part() any {
-	if m.Type == kindReasoning {
-		return map[string]string{"type": "reasoning_text", "text": m.text.String()}
-	}
-	return outputText{"output_text", m.text.String(), []any{}, logprobsOf(m.model, m.logprobs)}
-}
-
-// event returns the name of an event of the item's text.
-func (m *responseItem) event(name string) string {
-	if m.Type == kindReasoning {
-		return "response.reasoning_text." + name
-	}
-	return "response.output_text." + name
-}
-
-// endMessage ends the item that goes on, if one does.
-func (e *responseEncoder) endMessage(status string) error {
-	m, at := e.open()
-	if m == nil {
-		return nil
-	}
-	part := m.part()
-	m.Status, m.Content = status, []any{part}
-	done := map[string]any{"item_id": m.ID, "output_index": at, "content_index": 0, "text": m.text.String()}
-	if m.Type == kindMessage {
-		done["logprobs"] = logprobsOf(e.Model, m.logprobs)
-	}
-	return e.emit(
-		event{m.event("done"), done},
-		event{"response.content_part.done", map[string]any{"item_id": m.ID, "output_index": at, "content_index": 0, "part": part}},
-		event{"response.output_item.done", map[string]any{"output_index": at, "item": m}},
-	)
-}
-
-// begin adds a call without arguments. The message before it is complete.
-func (e *responseEncoder) begin(c answer.Call) error {
-	if err := e.endMessage("completed"); err != nil {
-		return err
-	}
-	begun := &responseItem{Type: "function_call", ID: e.itemID("fc"), Status: "in_progress", CallID: c.ID, Name: c.Name, Arguments: new(string)}
-	e.items = append(e.items, begun)
-	return e.emit(event{"response.output_item.added", map[string]any{"output_index": len(e.items) - 1, "item": begun}})
-}
-
-// argue adds arguments to the call that goes on.
-func (e *responseEncoder) argue(text string) error {
-	at := len(e.items) - 1
-	return e.emit(event{"response.function_call_arguments.delta", map[string]any{"item_id": e.items[at].ID, "output_index": at, "delta": text}})
-}
-
-// call ends a call.
-func (e *responseEncoder) call(c answer.Call) error {
-	at := slices.IndexFunc(e.items, func(m *responseItem) bool { return m.CallID == c.ID && m.Type == "function_call" })
-	item := *e.items[at]
-	if item.Arguments, item.Status = &c.Arguments, "completed"; c.Cut {
-		item.Status = "incomplete"
-	}
-	e.items[at] = &item
-	return e.emit(
-		event{"response.function_call_arguments.done", map[string]any{"item_id": item.ID, "output_index": at, "name": item.Name, "arguments": c.Arguments}},
-		event{"response.output_item.done", map[string]any{"output_index": at, "item": &item}},
-	)
-}
-
-func (e *responseEncoder) itemID(kind string) string {
-	return kind + "_" + e.ID + "-" + strconv.Itoa(len(e.items))
 }

@@ -4,10 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 
-	"github.com/go-json-experiment/json/jsontext"
-
+	"grove/internal/options"
 	"grove/server/driver"
 	"grove/server/structured"
 	"grove/server/wire"
@@ -29,6 +27,8 @@ type responsesRequest struct {
 	Metadata     map[string]string   `json:"metadata" most:"16" bytes:"2048"`
 	Previous     *string             `json:"previous_response_id" bytes:"256"`
 	Store        *bool               `json:"store"` // absent: true
+	Truncation   *string             `json:"truncation" bytes:"256"`
+	Background   bool                `json:"background"`
 
 	Text struct {
 		Format    *structured.Format `json:"format"`
@@ -39,7 +39,16 @@ type responsesRequest struct {
 		Summary *string `json:"summary" bytes:"256"`
 	} `json:"reasoning"`
 
-	conversation []message // without the instructions
+	made responseParts
+}
+
+// responseParts are made of a request's fields.
+type responseParts struct {
+	offers       *offers
+	choice       json.RawMessage // of the tools as the model sees them
+	conversation []message       // without the instructions
+	left         []string        // what the answer does without
+	task         *task           // that computes the answer in the background; nil: it is not
 }
 
 // Tolerated implements [wire.Tolerant].
@@ -47,148 +56,90 @@ func (responsesRequest) Tolerated() []wire.Toleration {
 	return chatFields
 }
 
-// responseTool is a function that may be called.
-type responseTool struct {
-	Type        string          `json:"type" bytes:"256"`
-	Name        string          `json:"name" bytes:"1024"`
-	Description *string         `json:"description"`
-	Parameters  json.RawMessage `json:"parameters"`
-	Strict      *bool           `json:"strict"`
-}
-
-// function returns the tool in the form of the chat route, with the fields in the order of their names.
-func (t *responseTool) function() (json.RawMessage, error) {
-	if t.Type != "function" {
-		return nil, wire.Unsupported("tools", "a tool of type "+strconv.Quote(wire.Clip(t.Type))+": functions are supported")
-	}
-	var f struct {
-		Function struct {
-			Description *string         `json:"description,omitempty"`
-			Name        string          `json:"name"`
-			Parameters  json.RawMessage `json:"parameters,omitempty"`
-			Strict      bool            `json:"strict,omitempty"`
-		} `json:"function"`
-		Type string `json:"type"`
-	}
-	f.Type = t.Type
-	f.Function.Description, f.Function.Name, f.Function.Parameters = t.Description, t.Name, t.Parameters
-	f.Function.Strict = t.Strict != nil && *t.Strict
-	raw, err := wire.Marshal(f)
-	if err != nil {
-		return nil, wire.Refuse("tools", "%v", err)
-	}
-	return raw, nil
-}
-
-// input is a text, or items of a conversation.
-type input []inputItem
-
-// inputItem is a message, a call, or the output of a call.
-type inputItem struct {
-	Type      string           `json:"type" bytes:"256"`
-	ID        string           `json:"id" bytes:"1024"`
-	Status    string           `json:"status" bytes:"256"`
-	Role      string           `json:"role" bytes:"256"`
-	Content   wire.ContentText `json:"content" most:"65536"`
-	CallID    string           `json:"call_id" bytes:"65536"`
-	Name      string           `json:"name" bytes:"1024"`
-	Arguments string           `json:"arguments" holds:"json"`
-	Output    wire.ContentText `json:"output" most:"65536"`
-	Summary   json.RawMessage  `json:"summary"` // of thoughts; the thoughts themselves are the content
-}
-
-// ReadJSON implements [wire.Own].
-func (l *input) ReadJSON(r *wire.Reader) error {
-	if r.Kind() != jsontext.KindString {
-		return r.Into((*[]inputItem)(l))
-	}
-	text, err := r.Text()
-	*l = input{{Role: "user", Content: wire.ContentText{text}}}
-	return err
-}
-
-// Like implements [wire.Like].
-func (input) Like() any { return []inputItem{} }
-
-// Tolerated implements [wire.Tolerant].
-func (inputItem) Tolerated() []wire.Toleration { return wire.MessageFields }
-
 // stores reports whether the answer is stored.
 func (q *responsesRequest) stores() bool { return q.Store == nil || *q.Store }
 
-// messages returns the conversation behind earlier messages, and the item that each begins with, -1 for the earlier: consecutive calls,
-// and an answer before them, are one message.
-func (q *responsesRequest) messages(earlier []message) (all []message, origins []int, err error) {
-	all, origins = slices.Clone(earlier), slices.Repeat([]int{-1}, len(earlier))
-	for i, item := range q.Input {
-		switch item.Type {
-		case "", "message":
-			if n := len(all) - 1; item.Role == "assistant" && i > 0 && q.Input[i-1].Type == "reasoning" {
-				all[n].Content = item.Content
-				continue
-			}
-			all = append(all, message{Role: item.Role, Content: item.Content})
-		case "reasoning": // of the message or the calls behind it
-			all = append(all, message{Role: "assistant", Reasoning: item.Content.Text()})
-		case "function_call":
-			call := toolCall{ID: item.CallID, Type: "function"}
-			call.Function.Name, call.Function.Arguments = item.Name, item.Arguments
-			if n := len(all) - 1; i == 0 || n < 0 || all[n].Role != "assistant" {
-				all = append(all, message{Role: "assistant"})
-			}
-			last := &all[len(all)-1] // not a stored one, which does not change: the first item begins a message
-			last.ToolCalls = append(last.ToolCalls, call)
-		case "function_call_output":
-			all = append(all, message{Role: "tool", ToolCallID: item.CallID, Content: item.Output})
-		default:
-			return nil, nil, wire.Refuse(fmt.Sprintf("input[%d]", i), "input[%d] has the type %q; messages, reasoning, function calls and their outputs are supported", i, wire.Clip(item.Type))
-		}
-		if len(all) > len(origins) {
-			origins = append(origins, i)
-		}
-	}
-	return all, origins, nil
+// included are the values of include that are honoured or ask for what no answer has.
+var included = []string{
+	includeThoughts, includeLogprobs, "file_search_call.results", "web_search_call.results", "web_search_call.action.sources",
+	"message.input_image.image_url", "computer_call_output.output.image_url", "code_interpreter_call.outputs",
 }
 
-// chat returns the request in the form of the chat route.
-func (q *responsesRequest) chat(earlier []message) (*chatRequest, error) {
-	c := &chatRequest{Fields: q.Fields, Limits: driver.Limits{MaxTokens: q.MaxTokens}, Format: q.Text.Format}
-	var err error
-	if q.conversation, c.origins, err = q.messages(earlier); err != nil {
-		return nil, err
-	}
-	if c.Messages = q.conversation; q.Instructions != nil && *q.Instructions != "" { // those of earlier requests do not hold
-		c.Messages = append([]message{{Role: "system", Content: wire.ContentText{*q.Instructions}}}, c.Messages...)
-		c.origins = append([]int{-1}, c.origins...)
-	}
-	c.Choice, c.Parallel = q.Choice, q.Parallel
-	for _, t := range q.Tools {
-		raw, err := t.function()
+const (
+	includeThoughts = "reasoning.encrypted_content"
+	includeLogprobs = "message.output_text.logprobs"
+)
+
+// includes reports whether include names a part of the answer.
+func (q *responsesRequest) includes(what string) bool { return slices.Contains(q.Include, what) }
+
+// parse reads the parts of the request that are not fields alone: what it goes on from, its tools and its items.
+func (q *responsesRequest) parse(x *driver.Request) (*chatRequest, error) {
+	var earlier []message
+	if q.Previous != nil {
+		r, err := stored(x, *q.Previous, "previous_response_id")
 		if err != nil {
 			return nil, err
 		}
-		c.Tools = append(c.Tools, raw)
-	}
-	for _, what := range q.Include {
-		if what != "message.output_text.logprobs" {
-			return nil, wire.Unsupported("include", strconv.Quote(wire.Clip(what))+" is not supported")
+		if r.messages == nil {
+			return nil, wire.Refuse("previous_response_id", "the response %q is not completed", wire.Clip(*q.Previous))
 		}
-		c.Logprobs = true
+		earlier = r.messages
 	}
+	var toolsErr, choiceErr error
+	if q.made.offers, toolsErr = q.offer(); toolsErr == nil {
+		q.made.choice, choiceErr = q.made.offers.choice(q.Choice)
+	}
+	read, inputErr := q.messages(x, earlier)
+	err := wire.All(append(q.refusals(), toolsErr, choiceErr, inputErr)...)
+	if err != nil {
+		return nil, err
+	}
+	q.made.left = slices.Concat(q.made.left, q.made.offers.left, read.left)
+	q.made.conversation = read.all
+	return q.chat(read.origins), x.LeaveOut(q.made.left)
+}
+
+// refusals returns what is wrong with single fields, and notes what the answer does without.
+func (q *responsesRequest) refusals() (all []error) {
+	for i, what := range q.Include {
+		switch at := fmt.Sprintf("include[%d]", i); {
+		case slices.Contains(included, what):
+		case options.Misspelt(what, included):
+			all = append(all, wire.Refuse("include", "%s: %q is not known%s", at, wire.Clip(what), options.NearHint(what, included)))
+		default:
+			q.made.left = append(q.made.left, at+" "+wire.Clip(what))
+		}
+	}
+	if q.TimingsPerTok {
+		all = append(all, wire.Unsupported("timings_per_token", "this route has no place for them"))
+	}
+	if t := q.Truncation; t != nil && *t != "auto" && *t != "disabled" {
+		all = append(all, wire.Refuse("truncation", "truncation is %q; it must be auto or disabled", wire.Clip(*t)))
+	}
+	if q.Background && !q.stores() {
+		all = append(all, wire.Refuse("background", "background: the answer is read from the store, and store is false"))
+	}
+	return all
+}
+
+// chat returns the request in the form of the chat route.
+func (q *responsesRequest) chat(origins []int) *chatRequest {
+	c := &chatRequest{Fields: q.Fields, Limits: driver.Limits{MaxTokens: q.MaxTokens}, Format: q.Text.Format}
+	c.origins = origins
+	if c.Messages = q.made.conversation; q.Instructions != nil && *q.Instructions != "" { // those of earlier requests do not hold
+		c.Messages = append([]message{{Role: "system", Content: wire.ContentText{*q.Instructions}}}, c.Messages...)
+		c.origins = append([]int{-1}, c.origins...)
+	}
+	c.Tools, c.Choice, c.Parallel = q.made.offers.list, q.made.choice, q.Parallel
+	c.Logprobs = q.includes(includeLogprobs)
 	if q.TopLogprobs != nil && *q.TopLogprobs != 0 {
 		c.Logprobs, c.TopLogprobs = true, q.TopLogprobs
 	}
-	switch {
-	case q.TimingsPerTok:
-		return nil, wire.Unsupported("timings_per_token", "this route has no place for them")
-	case q.Text.Verbosity != nil && *q.Text.Verbosity != "medium":
-		return nil, wire.Unsupported("text.verbosity", "it is not supported")
-	case q.Reasoning != nil && q.Reasoning.Summary != nil:
-		return nil, wire.Unsupported("reasoning.summary", "it is not supported")
-	case q.Reasoning != nil:
+	if q.Reasoning != nil {
 		c.Effort = q.Reasoning.Effort
 	}
-	return c, nil
+	return c
 }
 
 // responseFieldNames are the names that this route has for fields of the chat route.
@@ -197,24 +148,19 @@ var responseFieldNames = map[string]string{"prompt": "input", "messages": "input
 // Parse implements [driver.Body].
 func (q *responsesRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
 	g.FieldNames = responseFieldNames
-	var earlier []message
-	if q.Previous != nil {
-		r, err := stored(g.Request, *q.Previous, "previous_response_id")
-		if err != nil {
-			return nil, err
-		}
-		earlier = r.messages
-	}
-	c, err := q.chat(earlier)
+	c, err := q.parse(g.Request)
 	if err != nil {
 		return nil, err
 	}
-	chat, err := c.prompt(g)
+	chat, err := q.fit(g, c)
 	if err != nil {
 		return nil, err
 	}
 	g.Stored = true // the last event has all of it, too
 	e := &responseEncoder{Generation: g, q: q, logprobs: c.Logprobs, status: "in_progress"}
+	if q.made.task != nil {
+		e.status = "queued"
+	}
 	e.answer = chat.Answer(g, "0")
 	return e, nil
 }

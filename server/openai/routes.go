@@ -9,12 +9,17 @@ func Routes() []driver.Route {
 	route := func(body any, h driver.Handler, patterns ...string) driver.Route {
 		return driver.Route{Access: driver.Ready, Handle: h, Patterns: patterns, Body: body}
 	}
+	background := new(tasks)
 	return []driver.Route{
 		route(nil, models, "GET /v1/models", "GET /models"),
 		route(nil, oneModel, "GET /v1/models/{name...}"),
 		route(new(chatRequest), driver.Answers[chatRequest](driver.Events), "POST /v1/chat/completions", "POST /chat/completions"),
-		route(new(responsesRequest), driver.Answers[responsesRequest](driver.Events), "POST /v1/responses", "POST /responses"),
+		route(new(responsesRequest), background.respond, "POST /v1/responses", "POST /responses"),
+		route(new(responsesRequest), countResponse, "POST /v1/responses/input_tokens"),
+		route(new(chatRequest), countChat, "POST /v1/chat/completions/input_tokens"),
+		route(nil, compactResponse, "POST /v1/responses/compact"),
 		route(nil, getResponse, "GET /v1/responses/{id}"),
+		route(nil, cancelResponse, "POST /v1/responses/{id}/cancel"),
 		route(nil, getInput, "GET /v1/responses/{id}/input_items"),
 		route(nil, deleteResponse, "DELETE /v1/responses/{id}"),
 		route(new(completionRequest), driver.Answers[completionRequest](driver.Events), "POST /v1/completions"),

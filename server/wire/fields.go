@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -56,18 +57,12 @@ func readTextPart(r *Reader) (string, error) {
 	if r.Kind() != jsontext.KindBeginObject {
 		return "", r.Refuse("a part of a content must be an object with a type")
 	}
-	values := r.values
-	raw, err := r.Raw()
-	if err != nil {
-		return "", err
-	}
-	r.values = values // parts have a bound of their own
-	kind, err := r.typeOf(raw)
+	raw, kind, err := r.Typed()
 	if err != nil {
 		return "", err
 	}
 	switch kind {
-	case "text", "input_text", "output_text", "reasoning_text":
+	case "text", "input_text", "output_text", "reasoning_text", "summary_text":
 	case "image_url", "input_image", "image":
 		return "", r.refusePart(kind, "images are not supported")
 	case "input_audio", "audio", "audio_url", "video_url", "video":
@@ -87,13 +82,29 @@ func readTextPart(r *Reader) (string, error) {
 	return *p.Text, nil
 }
 
+// Typed reads the next object and returns its text, which is a part of the body, and its field type. Its values do not count among those that
+// hold any JSON: the caller reads them by [Reader.Within], or forgets them.
+func (r *Reader) Typed() (raw json.RawMessage, kind string, err error) {
+	if r.Kind() != jsontext.KindBeginObject {
+		return nil, "", r.wrong()
+	}
+	values := r.values
+	r.values = math.MinInt / 2
+	raw, err = r.Raw()
+	if r.values = values; err != nil {
+		return nil, "", err
+	}
+	kind, err = r.typeOf(raw)
+	return raw, kind, err
+}
+
 // typeOf returns the field type of an object, whose other fields are of any names.
 func (r *Reader) typeOf(raw json.RawMessage) (kind string, err error) {
 	var o struct {
 		Type string `json:"type"`
 	}
 	other := *r
-	other.lax = true
+	other.lax, other.values = true, math.MinInt/2
 	err = other.Within(raw, &o)
 	return o.Type, err
 }

@@ -17,24 +17,27 @@ type Kind uint8
 
 // The kinds of grammars.
 const (
-	Literal Kind = iota // the text
-	Marker              // the text, whose special tokens may be written as tokens or as text
-	Space               // white space, as much as Max bytes of it, or none
-	Free                // any text, the empty one among them, without those of Without
-	Raw                 // a string of the schema, as it is without quotes and escapes; it does not begin and end with a line break
-	Chars               // from Min to Max of the characters of the text
-	JSON                // a value that keeps to the schema
-	Seq                 // the parts, one after the other
-	Alt                 // one of the parts
-	Repeat              // the part, from Min to Max times
+	Literal    Kind = iota // the text
+	Marker                 // the text, whose special tokens may be written as tokens or as text
+	Space                  // white space, as much as Max bytes of it, or none
+	Free                   // any text, the empty one among them, without those of Without
+	Raw                    // a string of the schema, as it is without quotes and escapes; it does not begin and end with a line break
+	Chars                  // from Min to Max of the characters of the text
+	JSON                   // a value that keeps to the schema
+	Seq                    // the parts, one after the other
+	Alt                    // one of the parts
+	Repeat                 // the part, from Min to Max times
+	Held                   // a text that keeps to Text, a grammar or an expression
+	HeldString             // the same as a JSON string
 )
 
 // Grammar is a set of texts. The zero value has the empty text alone. It does not change.
 type Grammar struct {
 	Kind     Kind
 	Text     string
+	Syntax   string          // of Held and HeldString: lark or regex
 	Schema   json.RawMessage // of JSON and Raw
-	Without  []string        // of Free and Raw: texts that do not occur; of JSON: texts that no string of the value has
+	Without  []string        // of Free, Raw and Held: texts that do not occur; of JSON: texts that no string of the value has
 	Of       []Grammar       // of Seq, Alt and Repeat
 	Min, Max int             // Max < 0: no bound
 	// NotFirst are the characters that do not begin a Free text, behind white space, and NotLast those that do not end it.
@@ -94,6 +97,13 @@ type Function struct {
 	Parameters json.RawMessage // the schema of its arguments; nil: it has none
 	// Loose leaves to the tool what the family's form cannot be held to. Else that is an error.
 	Loose bool
+	Input *Input // what its one argument, the text input, is held to; nil: nothing
+}
+
+// Input is the form of the text that a tool takes.
+type Input struct {
+	Syntax     string `json:"syntax"` // lark or regex
+	Definition string `json:"definition"`
 }
 
 // maxName is the longest name of a function or of an argument that answers are read with, in bytes.
@@ -104,6 +114,7 @@ func Functions(tools []json.RawMessage) (all []Function, err error) {
 	type function struct {
 		Name       string          `json:"name"`
 		Parameters json.RawMessage `json:"parameters"`
+		Format     *Input          `json:"format"`
 	}
 	for i, data := range tools {
 		var tool struct {
@@ -119,7 +130,7 @@ func Functions(tools []json.RawMessage) (all []Function, err error) {
 		if n := len(tool.Function.Name); n == 0 || n > maxName {
 			return nil, fmt.Errorf("calls: tools[%d]: a name of %d bytes; it must have from 1 to %d", i, n, maxName)
 		}
-		all = append(all, Function{Name: tool.Function.Name, Parameters: tool.Function.Parameters})
+		all = append(all, Function{Name: tool.Function.Name, Parameters: tool.Function.Parameters, Input: tool.Function.Format})
 	}
 	return all, nil
 }

@@ -51,6 +51,9 @@ func (f *function) arguments() (Grammar, error) {
 	if f.given != nil {
 		return Text(spaced(f.given)), nil
 	}
+	if f.Input != nil {
+		return All(Text(`{"input": `), f.Input.grammar(HeldString), Text("}")), nil
+	}
 	schema := bytes.TrimSpace(f.Parameters)
 	switch string(schema) {
 	case "", "null":
@@ -81,6 +84,11 @@ func (f *function) arguments() (Grammar, error) {
 	return Value(objectOf(append([]member{{"type", json.RawMessage(`"object"`)}}, all...))), nil
 }
 
+// grammar returns the grammar of the text, as it is or as a JSON string.
+func (i *Input) grammar(k Kind) Grammar {
+	return Grammar{Kind: k, Syntax: i.Syntax, Text: i.Definition}
+}
+
 // objectOf returns the text of an object.
 func objectOf(all []member) json.RawMessage {
 	b := []byte{'{'}
@@ -101,6 +109,7 @@ type property struct {
 	members  []member        // of the schema, without those; nil: it is true
 	given    json.RawMessage // the value, where it is known
 	loose    bool            // as [Function.Loose]
+	input    *Input          // what its text is held to; nil: nothing
 }
 
 // notes are the keywords of an object's schema that change nothing in its texts.
@@ -156,7 +165,7 @@ func (f *function) properties() (list []property, err error) {
 		if len(m.name) > maxName {
 			return nil, fmt.Errorf("#/properties: a name of %d bytes; it must have as many as %d", len(m.name), maxName)
 		}
-		p := property{name: m.name, schema: m.value, required: slices.Contains(required, m.name), loose: f.Loose}
+		p := property{name: m.name, schema: m.value, required: slices.Contains(required, m.name), loose: f.Loose, input: f.Input}
 		if bytes.TrimSpace(m.value)[0] == '{' {
 			p.members, _ = members(m.value) // read before
 			p.schema = objectOf(append(slices.Clone(p.members), definitions...))
@@ -197,6 +206,11 @@ func (p *property) isType(name string) bool {
 func (p *property) text(ends ...string) (g Grammar, isText bool, err error) {
 	if p.given != nil {
 		return p.raw(ends)
+	}
+	if p.input != nil {
+		g = p.input.grammar(Held)
+		g.Without = ends
+		return g, true, nil
 	}
 	var enum []string
 	fixed := json.Unmarshal(p.keyword("enum"), &enum) == nil && len(enum) > 0

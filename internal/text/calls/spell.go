@@ -211,6 +211,9 @@ func (p *property) literal() Grammar {
 	if p.given != nil {
 		return Text(pythonic(p.given))
 	}
+	if p.input != nil {
+		return p.input.grammar(HeldString)
+	}
 	switch {
 	case p.isType("boolean"):
 		return One(Text("True"), Text("False"))
@@ -247,7 +250,7 @@ func gemma(f *function) (Grammar, error) {
 					return Grammar{}, fmt.Errorf("#/properties/%s/enum: a text has %s, which calls in the form of Gemma 4 cannot have", clip(p.name), gemmaEnd)
 				}
 			}
-			if value.Kind == Free || value.Kind == Raw {
+			if value.Kind == Free || value.Kind == Raw || value.Kind == Held {
 				value.Without = append(value.Without, gemmaEnd)
 			}
 			value = All(Mark(gemmaQuote), value, Mark(gemmaQuote))
