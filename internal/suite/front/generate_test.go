@@ -413,7 +413,7 @@ func TestOptionErrors(t *testing.T) {
 	}{
 		{grove.Options{CacheType: "q4_0"}, `grove: cache type "q4_0" is not known; f32, f16 and q8_0 are`},
 		{grove.Options{CacheType: "q8_0"}, "kv: cache type Q8_0 needs heads of a multiple of 32 values; layer 0 has 16 (use --cache-type f16 or f32)"},
-		{grove.Options{Context: 513}, "engine: a context of 513 tokens; the model was trained for 512"},
+		{grove.Options{Context: 513}, "engine: a context of 513 tokens; the model was trained for 512 (random weights, seed 1)"},
 		{grove.Options{Chunk: -1}, "grove: chunk is -1"},
 	} {
 		_, err := grove.Open(goldenModel, tt.o)
