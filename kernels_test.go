@@ -60,7 +60,7 @@ func faultyKernels(t *testing.T, faulty []string, right string) {
 	fresh(t)
 	breakKernels(t, faulty)
 	var lines bytes.Buffer
-	log := slog.New(slog.NewTextHandler(&lines, nil))
+	log := slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	openTiny(t, log)
 	openTiny(t, log)
 	b := Version()
