@@ -103,7 +103,7 @@ func (x *Request) LeaveOut(parts []string) error {
 // have are replaced.
 func (x *Request) Ignored(part string) {
 	safe := strings.Map(func(r rune) rune {
-		if r <= ' ' || r > '~' || r == ',' {
+		if r < ' ' || r > '~' || r == ',' {
 			return '_'
 		}
 		return r

@@ -41,7 +41,7 @@ const maxWidth = 1000
 // write writes a value. Texts keep their marks.
 func (s *state) write(l layout, v Value) Text {
 	var body Text
-	isNumber := l.verb != "" && strings.Contains("dfxi%eg", l.verb)
+	isNumber := false
 	switch f, numeric := number(v); {
 	case l.verb == "s" || l.verb == "r" || l.verb == "" && !(numeric && !isA[bool](v) && (l.comma || l.least >= 0 || l.plus)):
 		body = s.str(v)
