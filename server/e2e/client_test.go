@@ -286,13 +286,13 @@ func TestErrors(t *testing.T) {
 		{400, "invalid_request_error", "messages", func(r *openai.ChatCompletionNewParams) {
 			r.Messages = []openai.ChatCompletionMessageParamUnion{openai.UserMessage(strings.Repeat("word ", 400))}
 		}, nil},
-		{400, "invalid_request_error", "verbosity", func(r *openai.ChatCompletionNewParams) { r.Verbosity = openai.ChatCompletionNewParamsVerbosityLow }, nil},
+		{400, "invalid_request_error", "audio", func(*openai.ChatCompletionNewParams) {}, []option.RequestOption{option.WithJSONSet("audio", map[string]string{"voice": "alloy"})}},
 		{400, "invalid_request_error", "response_format", func(r *openai.ChatCompletionNewParams) {
 			r.ResponseFormat = openai.ChatCompletionNewParamsResponseFormatUnion{OfJSONSchema: &shared.ResponseFormatJSONSchemaParam{
 				JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{Name: "none", Schema: map[string]any{"enum": []any{}}},
 			}}
 		}, nil},
-		{400, "invalid_request_error", "wishes", func(*openai.ChatCompletionNewParams) {}, []option.RequestOption{option.WithJSONSet("wishes", 3)}},
+		{400, "invalid_request_error", "temprature", func(*openai.ChatCompletionNewParams) {}, []option.RequestOption{option.WithJSONSet("temprature", 3)}},
 	} {
 		r := request
 		tt.change(&r)
