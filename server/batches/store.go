@@ -98,6 +98,9 @@ const wayOut = "name another --state-dir, or move the file away"
 
 // openDB opens the database. A damaged one can make the library panic, or read what the file no longer has; both are an error here.
 func openDB(path string) (db *bolt.DB, err error) {
+	if err := checkPages(path); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
 	err = guarded(func() (err error) {
 		db, err = bolt.Open(path, 0o600, &bolt.Options{Timeout: lockTime})
 		return err
