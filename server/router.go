@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -231,7 +230,11 @@ func (s *Server) admits(x *driver.Request, r driver.Route) error {
 	if r.Form {
 		check = s.gate.CheckForm
 	}
-	if err := cmp.Or(check(x.R), access.Unpack(x.W.Header(), x.R)); err != nil {
+	err = check(x.R)
+	if err == nil { // the body of a request that is not admitted stays packed
+		err = access.Unpack(x.W.Header(), x.R)
+	}
+	if err != nil {
 		return err
 	}
 	switch {
