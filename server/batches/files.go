@@ -76,6 +76,14 @@ func contentOf(r io.Reader) (content, error) {
 // errChanged reports a file whose bytes are not those that were kept.
 var errChanged = errors.New("the file is damaged: its bytes are not those that were kept")
 
+// damaged returns the answer to a request whose file has changed; another error stays as it is.
+func damaged(err error) error {
+	if errors.Is(err, errChanged) {
+		return &wire.Error{Status: http.StatusInternalServerError, Type: wire.TypeServer, Code: "file_damaged", Message: errChanged.Error(), Cause: err}
+	}
+	return err
+}
+
 // openFile opens a file whose bytes are those that were kept, at its beginning. Errors: errChanged; those of the file system.
 func (s *Service) openFile(f *fileRecord) (*os.File, error) {
 	file, err := os.Open(s.store.path(f.ID))
@@ -128,10 +136,8 @@ func (s *Service) content(x *driver.Request) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return missing("file", f.ID) // it was deleted meanwhile
-	case errors.Is(err, errChanged):
-		return &wire.Error{Status: http.StatusInternalServerError, Type: wire.TypeServer, Code: "file_damaged", Message: errChanged.Error(), Cause: err}
 	case err != nil:
-		return err
+		return damaged(err)
 	}
 	defer file.Close()
 	x.W.Header().Set("Content-Type", "application/jsonl")

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -329,11 +328,8 @@ func (s *Service) eachLine(owner, id string, f func(line []byte) error) error {
 		return err
 	}
 	file, err := s.openFile(record)
-	if errors.Is(err, errChanged) {
-		return &wire.Error{Status: http.StatusInternalServerError, Type: wire.TypeServer, Code: "file_damaged", Message: errChanged.Error(), Cause: err}
-	}
 	if err != nil {
-		return err
+		return damaged(err)
 	}
 	defer file.Close()
 	r := bufio.NewReader(file)

@@ -13,6 +13,7 @@ import (
 
 	"grove"
 	"grove/internal/fileio"
+	"grove/internal/text/chat"
 	"grove/server/wire"
 )
 
@@ -31,14 +32,7 @@ func (d *Defaults) Conversation(messages []grove.Message) (all []grove.Message, 
 	if d == nil || len(messages) == 0 {
 		return messages, 0, 0
 	}
-	var more []grove.Message
-	if r := messages[0].Role; r == "system" || r == "developer" {
-		at = 1
-	} else if d.System != "" {
-		more = []grove.Message{{Role: "system", Content: d.System}}
-	}
-	more = append(more, d.Begins...)
-	return slices.Insert(slices.Clone(messages), at, more...), at, len(more)
+	return chat.Begin(messages, d.System, d.Begins)
 }
 
 // Alias is a name that a client gave a served model, with defaults of its own.

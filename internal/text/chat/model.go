@@ -88,13 +88,19 @@ func (ts *Templates) readDefaults(f *gguf.File) (err error) {
 // WithDefaults returns a conversation with the messages that the model's file gives it: a system message where it has none, and behind
 // the system message those with which conversations begin. Added is their number, from index at on.
 func (ts *Templates) WithDefaults(messages []Message) (all []Message, at, added int) {
+	return Begin(messages, ts.system, ts.begins)
+}
+
+// Begin returns a conversation with a system message where it has none and system is not "", and behind the system message those that it begins with. Added is
+// their number, from index at on.
+func Begin(messages []Message, system string, begins []Message) (all []Message, at, added int) {
 	var more []Message
 	if len(messages) > 0 && isSystem(messages[0].Role) {
 		at = 1
-	} else if ts.system != "" {
-		more = []Message{{Role: "system", Content: ts.system}}
+	} else if system != "" {
+		more = []Message{{Role: "system", Content: system}}
 	}
-	more = append(more, ts.begins...)
+	more = append(more, begins...)
 	return slices.Insert(slices.Clone(messages), at, more...), at, len(more)
 }
 
