@@ -64,7 +64,7 @@ func Fork(ctx context.Context, p *Problem, from, to int) (*Samples, error) {
 // ForkAll makes the first n samples of a problem, as Fork does, or none: it waits in the queue until all have a slot, and holds none meanwhile.
 func ForkAll(ctx context.Context, p *Problem, n int) (*Samples, error) {
 	for {
-		if err := engine.Gather(ctx, p.First, n-1); err != nil {
+		if err := engine.ReserveSlots(ctx, p.First, n-1); err != nil {
 			return nil, err
 		}
 		ss, err := Fork(ctx, p, 0, n)

@@ -32,7 +32,7 @@ func (f *family) leave(s *Sequence) {
 
 // Fork opens a sequence that goes on from the text as it is, with the same settings and another sample index. It
 // shares the text's full pages; the rest is copied. What was drawn and not taken is not part of the text. Errors:
-// [ErrClosed]; [ErrBusy] where no slot is free: a fork does not wait for one; see [Gather].
+// [ErrClosed]; [ErrBusy] where no slot is free: a fork does not wait for one; see [ReserveSlots].
 func (s *Sequence) Fork(sampleIndex int) (*Sequence, error) {
 	if err := s.usable(); err != nil {
 		return nil, err
@@ -71,9 +71,9 @@ func (s *Sequence) Fork(sampleIndex int) (*Sequence, error) {
 	return f, nil
 }
 
-// Gather waits until n forks of a sequence can have slots, all of them at once, and keeps these for [Sequence.Fork]. A sequence that has to wait gives its own slot back meanwhile: so two that gather
+// ReserveSlots waits until n forks of a sequence can have slots, all of them at once, and keeps these for [Sequence.Fork]. A sequence that has to wait gives its own slot back meanwhile: so two that reserve
 // hold nothing that the other waits for; what the cache has lost of its text is computed anew. Errors: more slots than there are; those of [Sequence.Append].
-func Gather(ctx context.Context, s *Sequence, n int) error {
+func ReserveSlots(ctx context.Context, s *Sequence, n int) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
@@ -84,21 +84,21 @@ func Gather(ctx context.Context, s *Sequence, n int) error {
 		return fmt.Errorf("engine: %d forks of a sequence at once; there are %d slots", n, s.e.steps.Seqs)
 	}
 	s.round.forget()
-	if err := s.e.steps.Gather(&s.trunk, n); err != nil {
+	if err := s.e.steps.ReserveSlots(&s.trunk, n); err != nil {
 		return err
 	}
-	err := s.do(ctx, gather{s})
+	err := s.do(ctx, reservation{s})
 	if err == nil {
 		err = s.flush(ctx)
 	}
 	return err
 }
 
-// gather is the job of a sequence that waits for slots alone.
-type gather struct{ s *Sequence }
+// reservation is the job of a sequence that waits for slots alone.
+type reservation struct{ s *Sequence }
 
 // Need implements [step.Job].
-func (g gather) Need() (step.Need, error) {
+func (g reservation) Need() (step.Need, error) {
 	if g.s.trunk.Preempted {
 		g.s.known = 0 // its forks share its pages: they are computed first
 	}
@@ -106,10 +106,10 @@ func (g gather) Need() (step.Need, error) {
 }
 
 // Place implements [step.Job].
-func (gather) Place(*step.Step) error { return nil }
+func (reservation) Place(*step.Step) error { return nil }
 
 // Take implements [step.Job].
-func (gather) Take(*step.Step) (done bool, err error) { return true, nil }
+func (reservation) Take(*step.Step) (done bool, err error) { return true, nil }
 
 // forkTrunk gives a fork its slot and its pages. Where no page is free for the part that is copied, the fork computes
 // that anew.

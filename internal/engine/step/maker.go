@@ -49,7 +49,7 @@ type Maker struct {
 	step     Step
 
 	kept      int         // slots that trunks have for their forks
-	gathering bool        // a trunk waits for several slots: those that are free are for it
+	reserving bool        // a trunk waits for several slots: free ones are kept for it
 	order     turns.Order // of those that wait for slots
 	waiting   []*Trunk    // these, while their order is made
 }

@@ -148,7 +148,7 @@ func (m *Maker) OpenNow(t *Trunk) error {
 	t.caller.Init(true)
 	t.Pinned = true
 	m.Lock()
-	err := m.busy(m.gathering)
+	err := m.busy(m.reserving)
 	if err == nil {
 		err = m.Admit(t)
 	}

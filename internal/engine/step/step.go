@@ -102,7 +102,7 @@ func (m *Maker) collect(st *Step) (ended bool) {
 	m.owe(st.called)
 	slices.SortFunc(st.called, rank)
 	m.takeTurns(st.called)
-	st.parts, m.gathering = st.parts[:0], false
+	st.parts, m.reserving = st.parts[:0], false
 	for _, t := range st.called {
 		fits, had, err := false, t.Seq >= 0, t.caller.Err()
 		if err == nil {
@@ -131,8 +131,8 @@ func (m *Maker) collect(st *Step) (ended bool) {
 // reports whether there are any; if not, the trunk waits. By itself a trunk has room for a context.
 func (m *Maker) fit(t *Trunk) (bool, error) {
 	had := t.Seq >= 0
-	if !had && (m.gathering || m.Admit(t) != nil) {
-		m.gathering = m.gathering || t.beside > 0 // those behind it in the queue leave the free slots to it
+	if !had && (m.reserving || m.Admit(t) != nil) {
+		m.reserving = m.reserving || t.beside > 0 // those behind it in the queue leave the free slots to it
 		return false, nil
 	}
 	if !had {

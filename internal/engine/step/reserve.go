@@ -1,4 +1,4 @@
-// gather.go gives trunks slots: several at once to those whose forks must all have one, and in turns to the owners of those that wait.
+// reserve.go gives trunks slots: several at once to those whose forks must all have one, and in turns to the owners of those that wait.
 
 package step
 
@@ -39,16 +39,16 @@ func (m *Maker) keep(t *Trunk, n int) {
 	t.kept, m.kept, t.beside = t.kept+n, m.kept+n, t.beside-n
 }
 
-// Gather lets a trunk have n slots for its forks, those that it keeps included. Where as many are not free, it gives its own back, so that two trunks that gather never wait for
+// ReserveSlots lets a trunk have n slots for its forks, those that it keeps included. Where as many are not free, it gives its own back, so that two trunks that reserve never wait for
 // each other, and its next job waits for all of them in the queue.
-func (m *Maker) Gather(t *Trunk, n int) error {
+func (m *Maker) ReserveSlots(t *Trunk, n int) error {
 	m.Lock()
 	defer m.Unlock()
 	t.beside = max(0, n-t.kept)
 	switch {
 	case t.Seq < 0, t.beside == 0:
 		return nil
-	case !m.gathering && t.beside <= m.free():
+	case !m.reserving && t.beside <= m.free():
 		m.keep(t, t.beside)
 		return nil
 	}
@@ -74,7 +74,7 @@ func (m *Maker) TakeSlot(t *Trunk) error {
 		t.kept, m.kept = t.kept-1, m.kept-1
 		return nil
 	}
-	return m.busy(m.gathering || m.free() <= 0)
+	return m.busy(m.reserving || m.free() <= 0)
 }
 
 // takeTurns puts those of the callers that wait for a slot in the order in which they get one, into the places that they have among the others: owners with few slots first, within

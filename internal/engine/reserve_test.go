@@ -14,8 +14,8 @@ import (
 	"grove/internal/turns"
 )
 
-// gathered returns the tokens of a sequence and of n forks of it, which all have a slot, behind a prompt.
-func gathered(ctx context.Context, e *engine.Engine, n int, prompt []token.ID) (all [][]token.ID, err error) {
+// reserved returns the tokens of a sequence and of n forks of it, which all have a slot, behind a prompt.
+func reserved(ctx context.Context, e *engine.Engine, n int, prompt []token.ID) (all [][]token.ID, err error) {
 	s, err := e.NewSequence(engine.Answer{})
 	if err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func gathered(ctx context.Context, e *engine.Engine, n int, prompt []token.ID) (
 	if err := s.Append(ctx, prompt); err != nil {
 		return nil, err
 	}
-	if err := engine.Gather(ctx, s, n); err != nil {
+	if err := engine.ReserveSlots(ctx, s, n); err != nil {
 		return nil, err
 	}
 	for i := range n {
@@ -56,19 +56,19 @@ func gathered(ctx context.Context, e *engine.Engine, n int, prompt []token.ID) (
 	return all, nil
 }
 
-// TestGather: families that need several slots at once, of several sizes and beside sequences alone, wait for them, and get the tokens that they get alone.
-func TestGather(t *testing.T) {
+// TestReserve: families that need several slots at once, of several sizes and beside sequences alone, wait for them, and get the tokens that they get alone.
+func TestReserve(t *testing.T) {
 	c := engine.Config{Context: 250, Seqs: 4, Queue: 40}
 	alone, e := newEngine(t, c), newEngine(t, c)
 	var all sync.WaitGroup
 	for i := range 24 {
 		n, prompt := i%4, slices.Repeat([]token.ID{token.ID(i % 48), 7}, 20+i)
-		want, err := gathered(t.Context(), alone, n, prompt)
+		want, err := reserved(t.Context(), alone, n, prompt)
 		if err != nil {
 			t.Fatal(err)
 		}
 		all.Go(func() {
-			got, err := gathered(t.Context(), e, n, prompt)
+			got, err := reserved(t.Context(), e, n, prompt)
 			if err != nil || !slices.EqualFunc(got, want, slices.Equal[[]token.ID]) {
 				t.Errorf("%d forks: %v, want %v; %v", n, got, want, err)
 			}
@@ -80,20 +80,20 @@ func TestGather(t *testing.T) {
 	}
 	s := sequence(t, e)
 	draw(t, s, 1, text(3))
-	if err := engine.Gather(t.Context(), s, 4); err == nil {
-		t.Error("five slots of four are gathered")
+	if err := engine.ReserveSlots(t.Context(), s, 4); err == nil {
+		t.Error("five slots of four are reserved")
 	}
 }
 
-// TestGatherNotStarved: a stream of sequences alone does not keep a family from its slots.
-func TestGatherNotStarved(t *testing.T) {
+// TestReserveNotStarved: a stream of sequences alone does not keep a family from its slots.
+func TestReserveNotStarved(t *testing.T) {
 	e := newEngine(t, engine.Config{Context: 250, Seqs: 3, Queue: 20})
 	var stop atomic.Bool
 	var all sync.WaitGroup
 	for range 6 {
 		all.Go(func() {
 			for !stop.Load() {
-				if _, err := gathered(t.Context(), e, 0, text(100)); err != nil {
+				if _, err := reserved(t.Context(), e, 0, text(100)); err != nil {
 					t.Error(err)
 				}
 			}
@@ -102,7 +102,7 @@ func TestGatherNotStarved(t *testing.T) {
 	time.Sleep(20 * time.Millisecond)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	_, err := gathered(ctx, e, 2, text(90))
+	_, err := reserved(ctx, e, 2, text(90))
 	stop.Store(true)
 	all.Wait()
 	if err != nil {
@@ -110,15 +110,15 @@ func TestGatherNotStarved(t *testing.T) {
 	}
 }
 
-// TestGatherCancelled: a family that no longer waits holds nothing, and lets others go on.
-func TestGatherCancelled(t *testing.T) {
+// TestReserveCancelled: a family that no longer waits holds nothing, and lets others go on.
+func TestReserveCancelled(t *testing.T) {
 	e := newEngine(t, engine.Config{Context: 250, Seqs: 2, Queue: 20})
 	holder := sequence(t, e)
 	draw(t, holder, 1, text(70))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
-		_, err := gathered(ctx, e, 1, text(40))
+		_, err := reserved(ctx, e, 1, text(40))
 		done <- err
 	}()
 	time.Sleep(10 * time.Millisecond)
@@ -126,7 +126,7 @@ func TestGatherCancelled(t *testing.T) {
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if _, err := gathered(t.Context(), e, 0, text(40)); err != nil {
+	if _, err := reserved(t.Context(), e, 0, text(40)); err != nil {
 		t.Error(err)
 	}
 	if err := holder.Close(); err != nil {
