@@ -50,6 +50,15 @@ type outputConfig struct {
 	Format *structured.Format `json:"format"`
 }
 
+// asked is chat for a request that is answered: what the model is not offered is logged and named, and refused by a strict server.
+func (q *conversation) asked(x *driver.Request) (c driver.Chat, err error) {
+	var left []string
+	if c, err = q.chat(func(part string) { left = append(left, part) }); err == nil {
+		err = x.LeaveOut(left)
+	}
+	return c, err
+}
+
 // chat returns the conversation as the library takes it. What the model is not offered is given to ignored.
 func (q *conversation) chat(ignored func(part string)) (c driver.Chat, err error) {
 	if err := driver.CheckMessages(len(q.Messages)); err != nil {
@@ -142,7 +151,7 @@ func (q *messagesRequest) Parse(g *driver.Generation) (driver.Encoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := q.chat(g.Ignored)
+	c, err := q.asked(g.Request)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +209,7 @@ func countTokens(x *driver.Request) error {
 	if _, err := q.clear(q.counter(x, h)); err != nil {
 		return err
 	}
-	c, err := q.chat(x.Ignored)
+	c, err := q.asked(x)
 	if err != nil {
 		return err
 	}

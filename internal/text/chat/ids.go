@@ -118,19 +118,19 @@ const (
 // idHabit finds which ids of calls and results a template takes: those with which it shows a call.
 func (t *Template) idHabit(f form) idHabit {
 	whole := called("tool")
-	for _, talk := range [][]Message{whole, whole[:2]} {
+	for _, conversation := range [][]Message{whole, whole[:2]} {
 		shows := func(id string) bool {
-			talk := slices.Clone(talk)
-			for i := range talk {
-				if talk[i].ToolCallID != "" {
-					talk[i].ToolCallID = id
+			conversation := slices.Clone(conversation)
+			for i := range conversation {
+				if conversation[i].ToolCallID != "" {
+					conversation[i].ToolCallID = id
 				}
-				talk[i].ToolCalls = slices.Clone(talk[i].ToolCalls)
-				for k := range talk[i].ToolCalls {
-					talk[i].ToolCalls[k].ID = id
+				conversation[i].ToolCalls = slices.Clone(conversation[i].ToolCalls)
+				for k := range conversation[i].ToolCalls {
+					conversation[i].ToolCalls[k].ID = id
 				}
 			}
-			return t.shows(new(habits).fit(talk), f, func(shown []bool) bool { return shown[callSource] })
+			return t.shows(new(habits).fit(conversation), f, func(shown []bool) bool { return shown[callSource] })
 		}
 		switch {
 		case !shows("abcdefghi"):
